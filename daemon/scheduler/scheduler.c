@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine thread. Gears: busy (looks at the bits round after round, yields between empty rounds), deep (nothing for SPIN_NS:
+ * `awake` = 0, sleeps on the eventfd, a heartbeat every HEARTBEAT_MS). Its path from a submission to a completion has no lock, no
+ * allocation, no log and no system call but wake-ups.
+ *
+ * Between the threads: calls go in through a lock-free stack (pushed by control, taken as a whole here and turned round), come back
+ * through another; events (liars, warnings) through a fixed ring with one writer and one reader.
+ */
+#include "scheduler/scheduler.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scheduler/copier.h"
+#include "scheduler/guard.h"
+
+#define SPIN_NS 60000
+#define HEARTBEAT_MS 100
+#define TRANSFERS 4096u
+#define EVENTS 256u		/* a power of two */
+#define SLICES_PER_PASS 1	/* small messages are looked at between slices */
+
+struct event {
+	bool is_liar;
+	const char *what;
+	uint64_t object;	/* session or communicator */
+	uint32_t source, destination;
+	uint8_t source_type, destination_type;
+};
+
+struct scheduler {
+	struct scheduler_options options;
+	struct engine *engine;
+	struct copier *copier;
+	pthread_t thread;
+	bool started;
+	_Atomic(struct view_yard *) yards;	/* control pushes, the engine thread walks */
+	_Atomic(struct scheduler_call *) incoming, finished;
+	struct scheduler_call *queue, *queue_last;	/* engine thread: in order */
+	_Atomic bool stop;
+	_Atomic uint64_t passes;
+	struct event events[EVENTS];
+	_Atomic uint32_t event_head, event_tail;	/* read by control, written by the engine thread */
+	uint64_t worked_ns, beat_ns;
+};
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- events: engine thread to control thread ---- */
+
+static void scheduler_event(struct scheduler *scheduler, const struct event *event)
+{
+	uint32_t tail = atomic_load_explicit(&scheduler->event_tail, memory_order_relaxed);
+
+	if (tail - atomic_load_explicit(&scheduler->event_head, memory_order_acquire) == EVENTS)
+		return;	/* warnings may be lost; a liar's context is closed already and its session is found by its silence */
+	scheduler->events[tail % EVENTS] = *event;
+	atomic_store_explicit(&scheduler->event_tail, tail + 1, memory_order_release);
+	scheduler->options.notify(scheduler->options.data);
+}
+
+static void scheduler_liar(void *data, struct view_session *session, const char *what)
+{
+	struct event event = { .is_liar = true, .what = what, .object = session->id };
+
+	scheduler_event(data, &event);
+}
+
+static void scheduler_type_mismatch(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint8_t source_type,
+				    uint8_t destination_type)
+{
+	struct event event = { .object = comm->id, .source = source, .destination = destination, .source_type = source_type,
+			       .destination_type = destination_type };
+
+	scheduler_event(data, &event);
+}
+
+/* ---- calls ---- */
+
+static void call_push(_Atomic(struct scheduler_call *) *stack, struct scheduler_call *call)
+{
+	call->next = atomic_load_explicit(stack, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(stack, &call->next, call, memory_order_release, memory_order_relaxed))
+		;
+}
+
+static struct scheduler_call *call_take_all(_Atomic(struct scheduler_call *) *stack)
+{
+	struct scheduler_call *call = atomic_exchange_explicit(stack, NULL, memory_order_acquire), *in_order = NULL;
+
+	while (call) {
+		struct scheduler_call *next = call->next;
+
+		call->next = in_order;
+		in_order = call;
+		call = next;
+	}
+	return in_order;
+}
+
+static bool scheduler_run_calls(struct scheduler *scheduler)
+{
+	bool worked = false;
+	struct scheduler_call *call;
+
+	if (atomic_load_explicit(&scheduler->incoming, memory_order_relaxed)) {
+		call = call_take_all(&scheduler->incoming);
+		if (scheduler->queue_last)
+			scheduler->queue_last->next = call;
+		else
+			scheduler->queue = call;
+		while (call && call->next)
+			call = call->next;
+		scheduler->queue_last = call;
+	}
+	while ((call = scheduler->queue)) {
+		struct scheduler_call *next = call->next;
+
+		if (!call->run(scheduler->engine, call->arg))
+			return worked;	/* slices are out; the others keep their order */
+		scheduler->queue = next;
+		if (!next)
+			scheduler->queue_last = NULL;
+		call_push(&scheduler->finished, call);
+		scheduler->options.notify(scheduler->options.data);
+		worked = true;
+	}
+	return worked;
+}
+
+/* ---- the thread ---- */
+
+static bool yard_run(struct scheduler *scheduler, struct view_yard *yard)
+{
+	bool worked = false;
+
+	for (uint32_t word = 0; word < HCCLD_YARD_CONTEXTS / 64; word++) {
+		uint64_t bits = atomic_load_explicit(&yard->yard->bits[word], memory_order_acquire);
+
+		while (bits) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(bits);
+			struct view_context *context;
+
+			bits &= bits - 1;
+			context = atomic_load_explicit(&yard->contexts[word * 64 + bit], memory_order_acquire);
+			if (context)
+				worked |= engine_look(scheduler->engine, context);
+			else
+				atomic_fetch_and_explicit(&yard->yard->bits[word], ~(1ull << bit), memory_order_acq_rel);
+		}
+	}
+	return worked;
+}
+
+static bool scheduler_bits_set(struct scheduler *scheduler)
+{
+	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next)
+		for (uint32_t word = 0; word < HCCLD_YARD_CONTEXTS / 64; word++)
+			if (atomic_load_explicit(&yard->yard->bits[word], memory_order_acquire))
+				return true;
+	return false;
+}
+
+/* Time-outs, and R10: what is LEFT without its bit gets it (the client that should have set it was stopped). */
+static void scheduler_beat(struct scheduler *scheduler, uint64_t now_ns)
+{
+	scheduler->beat_ns = now_ns;
+	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next) {
+		for (uint32_t i = 0; i < HCCLD_YARD_CONTEXTS; i++) {
+			struct view_context *context = atomic_load_explicit(&yard->contexts[i], memory_order_acquire);
+			uint64_t state;
+
+			if (!context || context->broken)
+				continue;
+			state = atomic_load_explicit(&context->words->state, memory_order_acquire);
+			if (yard_kind(state) == CONTEXT_LEFT)
+				atomic_fetch_or_explicit(context->bit_word, context->bit, memory_order_acq_rel);
+			else if (yard_kind(state) != CONTEXT_IDLE)
+				engine_check_timeouts(scheduler->engine, context, now_ns);
+		}
+	}
+}
+
+static bool scheduler_pass(struct scheduler *scheduler)
+{
+	bool worked = scheduler_run_calls(scheduler);
+
+	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next)
+		worked |= yard_run(scheduler, yard);
+	worked |= copier_run(scheduler->copier, scheduler->engine);
+	for (int i = 0; i < SLICES_PER_PASS; i++) {
+		struct engine_slice slice;
+
+		if (!engine_slice_next(scheduler->engine, &slice))
+			break;
+		slice.result = guard_copy(slice.destination, slice.source, slice.bytes, slice.value, slice.non_temporal);
+		engine_slice_done(scheduler->engine, &slice);
+		worked = true;
+	}
+	atomic_fetch_add_explicit(&scheduler->passes, 1, memory_order_relaxed);
+	return worked;
+}
+
+/* Nothing to do for a while: sleep until a client, the control thread or the heartbeat wakes us. */
+static void scheduler_sleep(struct scheduler *scheduler)
+{
+	struct pollfd wait = { .fd = scheduler->options.event_fd, .events = POLLIN };
+	struct beacon *beacon = scheduler->options.beacon;
+	uint64_t count;
+
+	atomic_store_explicit(&beacon->awake, 0, memory_order_relaxed);
+	/* with the barrier of whoever sets a bit: it sees awake = 0, or we see its bit */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!scheduler_bits_set(scheduler) && !atomic_load_explicit(&scheduler->incoming, memory_order_acquire) &&
+	    !atomic_load_explicit(&scheduler->stop, memory_order_acquire))
+		poll(&wait, 1, HEARTBEAT_MS);
+	atomic_store_explicit(&beacon->awake, 1, memory_order_seq_cst);
+	while (read(scheduler->options.event_fd, &count, sizeof(count)) > 0)
+		;
+}
+
+static void *scheduler_main(void *arg)
+{
+	struct scheduler *scheduler = arg;
+	uint32_t rounds = 0;	/* that did something, since the clock was read */
+
+	scheduler->worked_ns = scheduler->beat_ns = clock_ns();
+	while (!atomic_load_explicit(&scheduler->stop, memory_order_acquire)) {
+		bool worked = scheduler_pass(scheduler);
+		uint64_t now_ns;
+
+		if (worked && ++rounds % 64)
+			continue;	/* the clock is read now and then only */
+		now_ns = clock_ns();
+		if (now_ns - scheduler->beat_ns > HEARTBEAT_MS * 1000000ull)
+			scheduler_beat(scheduler, now_ns);
+		if (rounds) {
+			rounds = 0;
+			scheduler->worked_ns = now_ns;
+		}
+		if (worked)
+			continue;
+		if (now_ns - scheduler->worked_ns < SPIN_NS || copier_is_busy(scheduler->copier) || scheduler->queue)
+			sched_yield();
+		else
+			scheduler_sleep(scheduler);
+	}
+	return NULL;
+}
+
+/* ---- control thread ---- */
+
+static void scheduler_wake(struct scheduler *scheduler)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	n = write(scheduler->options.event_fd, &one, sizeof(one));
+	(void)n;	/* EAGAIN: the counter is full, so it wakes anyway */
+}
+
+int scheduler_new(const struct scheduler_options *options, struct scheduler **ret_scheduler)
+{
+	struct scheduler *scheduler = calloc(1, sizeof(*scheduler));
+	struct engine_host host;
+	int r;
+
+	if (!scheduler)
+		return -ENOMEM;
+	scheduler->options = *options;
+	host = (struct engine_host){ .data = scheduler, .copy = guard_copy, .liar = scheduler_liar,
+				     .type_mismatch = scheduler_type_mismatch };
+	r = engine_new(&host, TRANSFERS, &scheduler->engine);
+	if (r == 0)
+		r = guard_install();
+	if (r == 0)
+		r = copier_new(options->copy_threads, &scheduler->copier);
+	if (r < 0) {
+		scheduler_free(scheduler);
+		return r;
+	}
+	*ret_scheduler = scheduler;
+	return 0;
+}
+
+int scheduler_start(struct scheduler *scheduler)
+{
+	int r;
+
+	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next) {
+		for (uint32_t i = 0; i < HCCLD_YARD_CONTEXTS; i++) {
+			struct view_context *context = atomic_load_explicit(&yard->contexts[i], memory_order_acquire);
+
+			if (context)
+				engine_recover(scheduler->engine, context);
+		}
+	}
+	atomic_store_explicit(&scheduler->options.beacon->awake, 1, memory_order_seq_cst);
+	r = -pthread_create(&scheduler->thread, NULL, scheduler_main, scheduler);
+	scheduler->started = r == 0;
+	return r;
+}
+
+struct scheduler *scheduler_free(struct scheduler *scheduler)
+{
+	if (!scheduler)
+		return NULL;
+	if (scheduler->started) {
+		atomic_store_explicit(&scheduler->stop, true, memory_order_release);
+		scheduler_wake(scheduler);
+		pthread_join(scheduler->thread, NULL);
+		/* what is still asked for happens here, with the thread gone */
+		scheduler->copier = copier_free(scheduler->copier, scheduler->engine);
+		while (scheduler_run_calls(scheduler) || scheduler->queue)
+			;
+		scheduler_collect(scheduler);
+	}
+	copier_free(scheduler->copier, scheduler->engine);
+	engine_free(scheduler->engine);
+	free(scheduler);
+	return NULL;
+}
+
+void scheduler_yard_add(struct scheduler *scheduler, struct view_yard *yard)
+{
+	yard->next = atomic_load_explicit(&scheduler->yards, memory_order_relaxed);
+	atomic_store_explicit(&scheduler->yards, yard, memory_order_release);
+}
+
+void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call)
+{
+	call_push(&scheduler->incoming, call);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&scheduler->options.beacon->awake, memory_order_relaxed))
+		scheduler_wake(scheduler);
+}
+
+static void event_deliver(struct scheduler *scheduler, const struct event *event)
+{
+	if (event->is_liar)
+		scheduler->options.liar(scheduler->options.data, event->object, event->what);
+	else
+		scheduler->options.type_mismatch(scheduler->options.data, event->object, event->source, event->destination,
+						 event->source_type, event->destination_type);
+}
+
+void scheduler_collect(struct scheduler *scheduler)
+{
+	uint32_t head = atomic_load_explicit(&scheduler->event_head, memory_order_relaxed);
+	struct scheduler_call *call;
+
+	while (head != atomic_load_explicit(&scheduler->event_tail, memory_order_acquire)) {
+		struct event event = scheduler->events[head % EVENTS];
+
+		atomic_store_explicit(&scheduler->event_head, ++head, memory_order_release);
+		event_deliver(scheduler, &event);
+	}
+	call = call_take_all(&scheduler->finished);
+	while (call) {
+		struct scheduler_call *next = call->next;
+
+		call->done(call->arg);
+		call = next;
+	}
+}
+
+uint64_t scheduler_passes(const struct scheduler *scheduler)
+{
+	return atomic_load_explicit(&scheduler->passes, memory_order_relaxed);
+}

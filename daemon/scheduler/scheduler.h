@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine thread: which context and which copy runs next. The control thread talks to it through calls (below) and through views
+ * (engine/view.h); nothing here knows sockets, messages or the loop.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+
+struct scheduler;
+
+struct scheduler_options {
+	struct beacon *beacon;		/* writable mapping; `awake` is the engine thread's */
+	int event_fd;			/* eventfd, non-blocking; clients write it when `awake` is 0; stays the caller's */
+	uint32_t copy_threads;		/* 0: the engine thread copies alone */
+	void *data;
+	/* Any thread: make the control thread call scheduler_collect() soon (uv_async_send). */
+	void (*notify)(void *data);
+	/* From scheduler_collect(), on the control thread. The session may be gone already. */
+	void (*liar)(void *data, uint64_t session, const char *what);
+	void (*type_mismatch)(void *data, uint64_t comm, uint32_t source, uint32_t destination, uint8_t source_type,
+			      uint8_t destination_type);
+};
+
+/* Something to do on the engine thread between two steps, and then on the control thread. Embedded in what it is about. */
+struct scheduler_call {
+	bool (*run)(struct engine *engine, void *arg);	/* engine thread; false: not yet, run again soon */
+	void (*done)(void *arg);	/* control thread, in scheduler_collect(); may free the call */
+	void *arg;
+	struct scheduler_call *next;	/* private */
+};
+
+/* -ENOMEM. Nothing runs until scheduler_start(): add the yards (and their contexts) of a previous process first. */
+int scheduler_new(const struct scheduler_options *options, struct scheduler **ret_scheduler);
+/* Recovers all contexts (R9) and starts the threads. -EAGAIN and others from pthread_create. */
+int scheduler_start(struct scheduler *scheduler);
+/* Stops the threads; outstanding calls are run and done before it returns. Takes NULL. */
+struct scheduler *scheduler_free(struct scheduler *scheduler);
+
+/* Control thread. The yard is looked at from now on; for as long as the scheduler lives. */
+void scheduler_yard_add(struct scheduler *scheduler, struct view_yard *yard);
+/* Control thread. Calls run in the order given. */
+void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call);
+/* Control thread, after notify(). */
+void scheduler_collect(struct scheduler *scheduler);
+/* Control thread, any time: passes of the engine loop so far (for the watchdog). */
+uint64_t scheduler_passes(const struct scheduler *scheduler);

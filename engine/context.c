@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking, advancing and leaving contexts: the rules R1 to R4 and R8 to R10 of tests/model/README.md, in the form in which the daemon's
+ * engine is the only executor: clients never own a context, so what is undone is left PARKED even while threads sleep on `news`.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "engine/executor.h"
+
+static bool yard_take(struct view_context *context, uint64_t *state)
+{
+	return atomic_compare_exchange_strong_explicit(&context->words->state, state, yard_next(*state, CONTEXT_ENGINE),
+						       memory_order_acq_rel, memory_order_acquire);
+}
+
+static void bit_set(struct view_context *context)
+{
+	atomic_fetch_or_explicit(context->bit_word, context->bit, memory_order_acq_rel);
+}
+
+static void bit_clear(struct view_context *context)
+{
+	atomic_fetch_and_explicit(context->bit_word, ~context->bit, memory_order_acq_rel);
+}
+
+void context_wake(struct view_context *context)
+{
+	atomic_fetch_add_explicit(&context->words->news, 1, memory_order_acq_rel);
+	syscall(SYS_futex, &context->words->news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void context_dirty(struct engine *engine, struct view_context *context)
+{
+	if (!context || context->dirty)
+		return;
+	if (context == engine->running) {
+		engine->again = true;
+		return;
+	}
+	context->dirty = true;
+	context->dirty_next = engine->dirty;
+	engine->dirty = context;
+}
+
+/* R2, @hard: R8. */
+static void context_ring(struct view_context *context, bool hard)
+{
+	uint64_t state;
+
+	if (!hard && !atomic_load_explicit(&context->words->asleep, memory_order_relaxed))
+		return;
+	state = atomic_load_explicit(&context->words->state, memory_order_acquire);
+	while (yard_kind(state) == CONTEXT_PARKED || yard_kind(state) == CONTEXT_SLEEP) {
+		if (atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT),
+							    memory_order_acq_rel, memory_order_acquire))
+			break;
+	}
+	bit_set(context);	/* the engine is awake: it is the one who rings */
+}
+
+void engine_ring_dirty(struct engine *engine)
+{
+	if (!engine->dirty)
+		return;
+	/* R1: what was published is visible before anybody's `asleep` is read */
+	atomic_thread_fence(memory_order_seq_cst);
+	while (engine->dirty) {
+		struct view_context *context = engine->dirty;
+
+		engine->dirty = context->dirty_next;
+		context->dirty = false;
+		context_ring(context, false);
+	}
+}
+
+void engine_ring_hard(struct engine *engine, struct view_comm *comm)
+{
+	for (uint32_t i = 0; i < comm->size; i++) {
+		struct view_context *context = atomic_load_explicit(&comm->contexts[i], memory_order_acquire);
+
+		if (!context)
+			continue;
+		context_ring(context, true);
+		context_wake(context);
+	}
+}
+
+static bool context_has_undone(struct view_context *context)
+{
+	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
+
+	for (uint32_t i = 0; i < limit; i++) {
+		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
+
+		if (ring && atomic_load_explicit(&ring->completed, memory_order_relaxed) !=
+				    atomic_load_explicit(&ring->tail, memory_order_acquire))
+			return true;
+	}
+	return false;
+}
+
+#define ROUNDS_PER_VISIT 8
+
+/*
+ * True if a task was completed. Streams of one context may wait for each other: receives of a pair commit in number order whatever
+ * their stream, and several ranks may share a context. So streams are looked at again while pairs of this very context change.
+ */
+static bool context_advance(struct engine *engine, struct view_context *context)
+{
+	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
+	bool completed = false;
+
+	atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
+	context->starved = false;
+	engine->running = context;
+	for (int round = 0;; round++) {
+		uint32_t undone = 0;
+
+		engine->again = false;
+		for (uint32_t i = 0; i < limit && !context->broken; i++) {
+			struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
+
+			if (!ring || atomic_load_explicit(&ring->completed, memory_order_relaxed) ==
+					     atomic_load_explicit(&ring->tail, memory_order_acquire))
+				continue;
+			undone++;
+			completed |= stream_advance(engine, context, ring);
+		}
+		if (!engine->again || undone < 2)
+			break;
+		if (round == ROUNDS_PER_VISIT) {
+			context->starved = true;
+			break;
+		}
+	}
+	engine->running = NULL;
+	return completed;
+}
+
+/* R1 for the own side: who sleeps on this context hears of completed tasks. */
+static void context_announce(struct view_context *context)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&context->words->sleepers, memory_order_relaxed))
+		context_wake(context);
+}
+
+/*
+ * What may have come between the last look and the store of the state: new tasks, by a client that saw ENGINE and went away. Words of
+ * pairs are written by this thread alone; its rings come after this leave and find PARKED.
+ */
+static bool context_has_news(struct view_context *context, enum context_state left_as, uint64_t seen)
+{
+	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
+	uint64_t now = 0;
+
+	if (left_as == CONTEXT_IDLE)
+		return context_has_undone(context);
+	for (uint32_t i = 0; i < limit; i++) {
+		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
+
+		if (ring)
+			now += atomic_load_explicit(&ring->tail, memory_order_acquire);
+	}
+	return now != seen;
+}
+
+static uint64_t context_tails(struct view_context *context)
+{
+	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < limit; i++) {
+		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
+
+		if (ring)
+			sum += atomic_load_explicit(&ring->tail, memory_order_acquire);
+	}
+	return sum;
+}
+
+/* R3, R4: @state is ours (ENGINE) on entry. */
+static void context_run(struct engine *engine, struct view_context *context, uint64_t state)
+{
+	for (;;) {
+		/* taken before the advance: what comes later makes the sums differ */
+		uint64_t tails = context_tails(context);
+		enum context_state kind;
+
+		if (context_advance(engine, context))
+			context_announce(context);
+		engine_ring_dirty(engine);
+		/* the bit first: whoever sets it from here on is seen by the next round of the engine */
+		bit_clear(context);
+		if (context->broken)
+			kind = CONTEXT_IDLE;
+		else if (context->starved)
+			kind = CONTEXT_LEFT;
+		else
+			kind = context_has_undone(context) ? CONTEXT_PARKED : CONTEXT_IDLE;
+		if (kind == CONTEXT_PARKED)
+			atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
+		state = yard_next(state, kind);
+		/* release: `asleep` and all we published are before it */
+		atomic_store_explicit(&context->words->state, state, memory_order_release);
+		if (kind == CONTEXT_LEFT) {
+			bit_set(context);
+			return;
+		}
+		/* with the fence of the submitter: it sees our state, or we see its tail */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (context->broken || !context_has_news(context, kind, tails))
+			return;
+		if (!yard_take(context, &state))
+			return;	/* somebody made it LEFT and set the bit */
+		state = yard_next(state, CONTEXT_ENGINE);
+	}
+}
+
+bool engine_look(struct engine *engine, struct view_context *context)
+{
+	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
+
+	if (context->broken || yard_kind(state) != CONTEXT_LEFT) {
+		/* R10 */
+		bit_clear(context);
+		atomic_thread_fence(memory_order_seq_cst);
+		state = atomic_load_explicit(&context->words->state, memory_order_acquire);
+		if (!context->broken && yard_kind(state) == CONTEXT_LEFT)
+			bit_set(context);
+		return false;
+	}
+	if (!yard_take(context, &state))
+		return false;
+	/* with the fence of a submitter that saw LEFT: we see its tail */
+	atomic_thread_fence(memory_order_seq_cst);
+	context_run(engine, context, yard_next(state, CONTEXT_ENGINE));
+	return true;
+}
+
+/* P2, P3: what is neither offered nor received has a number only in an item; stream_recover() adds those. */
+static void rank_recover(struct view_rank *rank)
+{
+	struct view_comm *comm = rank->comm;
+
+	for (uint32_t peer = 0; peer < comm->size; peer++) {
+		struct pair_ring *out = atomic_load_explicit(&view_pair_of(comm, rank->rank, peer)->ring, memory_order_acquire);
+		struct pair_ring *in = atomic_load_explicit(&view_pair_of(comm, peer, rank->rank)->ring, memory_order_acquire);
+
+		if (out)
+			atomic_store_explicit(&out->sent, atomic_load_explicit(&out->tail, memory_order_relaxed), memory_order_relaxed);
+		if (in)
+			atomic_store_explicit(&in->posted, atomic_load_explicit(&in->received, memory_order_relaxed),
+					      memory_order_relaxed);
+	}
+}
+
+/* The counters of pairs and barriers are at least the numbers that issued items carry. */
+static void stream_recover(struct engine *engine, struct view_context *context, struct stream_ring *ring)
+{
+	struct batch batch;
+	uint32_t lowest = 0;
+
+	if (batch_open(engine, context, ring, &batch) < 0)
+		return;
+	if (batch.task.kind == TASK_BARRIER && batch.rank) {
+		struct comm_member *member = &batch.rank->comm->region->members[batch.rank->rank];
+		uint64_t number = atomic_load_explicit(&batch.task.number, memory_order_relaxed);
+
+		if (number > atomic_load_explicit(&member->barriers, memory_order_relaxed))
+			atomic_store_explicit(&member->barriers, number, memory_order_release);
+	}
+	if (batch.task.kind != TASK_BATCH)
+		return;
+	for (uint32_t index = batch.task.first_lane; index != LANE_END && index < batch.task.item_count && index >= lowest;) {
+		struct item *head = batch_item(&batch, index);
+		uint32_t at = index, peer = head->peer, rank, step;
+		bool sends = head->kind == ITEM_SEND;
+		struct pair_ring *pair;
+
+		lowest = index + 1;
+		index = head->next_lane;
+		if (head->kind == ITEM_COPY || head->kind == ITEM_FILL)
+			atomic_store_explicit(&head->issue, 0, memory_order_relaxed);	/* the copy that ran is gone */
+		if (!batch.rank || (!sends && head->kind != ITEM_RECEIVE) || peer >= batch.rank->comm->size)
+			continue;
+		rank = batch.rank->rank;
+		pair = atomic_load_explicit(&view_pair_of(batch.rank->comm, sends ? rank : peer, sends ? peer : rank)->ring,
+					    memory_order_acquire);
+		for (; pair && at < batch.task.item_count; at = step) {
+			struct item *item = batch_item(&batch, at);
+			_Atomic uint64_t *counter = sends ? &pair->sent : &pair->posted;
+			uint64_t number = atomic_load_explicit(&item->number, memory_order_relaxed);
+
+			if (!number)
+				break;	/* issued in list order */
+			if (number > atomic_load_explicit(counter, memory_order_relaxed))
+				atomic_store_explicit(counter, number, memory_order_release);
+			step = item->next;
+			if (step <= at)
+				break;
+		}
+	}
+}
+
+void engine_recover(struct engine *engine, struct view_context *context)
+{
+	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
+	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
+	bool undone = context_has_undone(context);
+
+	for (uint32_t i = 0; i < HCCLD_RANKS_PER_SESSION; i++) {
+		struct view_rank *rank = &context->session->ranks[i];
+
+		if (atomic_load_explicit(&rank->handle, memory_order_acquire) && rank->context == context)
+			rank_recover(rank);
+	}
+	for (uint32_t i = 0; i < limit; i++) {
+		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
+
+		if (ring)
+			stream_recover(engine, context, ring);
+	}
+	/* R9: the old engine is gone, and clients never own in this form: whatever it says, the context is free. The bit first. */
+	if (undone)
+		bit_set(context);
+	while (!atomic_compare_exchange_weak_explicit(&context->words->state, &state,
+						      yard_next(state, undone ? CONTEXT_LEFT : CONTEXT_IDLE), memory_order_acq_rel,
+						      memory_order_acquire))
+		;
+	/* a task submitted while we looked: its submitter saw a state we have just replaced, or LEFT from us */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!undone && context_has_undone(context)) {
+		bit_set(context);
+		state = atomic_load_explicit(&context->words->state, memory_order_acquire);
+		while (yard_kind(state) == CONTEXT_IDLE &&
+		       !atomic_compare_exchange_weak_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT),
+							      memory_order_acq_rel, memory_order_acquire))
+			;
+	}
+	context_wake(context);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies past the cache, for what is too large to stay in it. Portable form; x86-64 has streaming stores. */
+#include "engine/copy.h"
+
+#include <string.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+__attribute__((target("avx512f"))) static void copy_stream_512(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+	for (; bytes >= 256; bytes -= 256, to += 256, from += 256) {
+		__m512i a = _mm512_loadu_si512(from), b = _mm512_loadu_si512(from + 64);
+		__m512i c = _mm512_loadu_si512(from + 128), d = _mm512_loadu_si512(from + 192);
+
+		_mm512_stream_si512((void *)to, a);
+		_mm512_stream_si512((void *)(to + 64), b);
+		_mm512_stream_si512((void *)(to + 128), c);
+		_mm512_stream_si512((void *)(to + 192), d);
+	}
+	memcpy(to, from, bytes);
+}
+
+static void copy_stream_128(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+	for (; bytes >= 64; bytes -= 64, to += 64, from += 64) {
+		const __m128i *f = (const __m128i *)from;
+		__m128i *t = (__m128i *)to;
+		__m128i a = _mm_loadu_si128(f), b = _mm_loadu_si128(f + 1), c = _mm_loadu_si128(f + 2), d = _mm_loadu_si128(f + 3);
+
+		_mm_stream_si128(t, a);
+		_mm_stream_si128(t + 1, b);
+		_mm_stream_si128(t + 2, c);
+		_mm_stream_si128(t + 3, d);
+	}
+	memcpy(to, from, bytes);
+}
+
+void copy_non_temporal(void *destination, const void *source, size_t bytes)
+{
+	unsigned char *to = destination;
+	const unsigned char *from = source;
+	size_t head = (size_t)(-(uintptr_t)to & 63);
+
+	if (bytes < 1024) {
+		memcpy(to, from, bytes);
+		return;
+	}
+	memcpy(to, from, head);
+	if (__builtin_cpu_supports("avx512f"))
+		copy_stream_512(to + head, from + head, bytes - head);
+	else
+		copy_stream_128(to + head, from + head, bytes - head);
+	_mm_sfence();	/* streaming stores are not ordered by a later release store */
+}
+#else
+void copy_non_temporal(void *destination, const void *source, size_t bytes)
+{
+	memcpy(destination, source, bytes);
+}
+#endif

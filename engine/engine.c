@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine object, and taking views back. Executor's thread only. */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/executor.h"
+#include "proto/cleanup.h"
+
+int engine_new(const struct engine_host *host, uint32_t transfers, struct engine **ret_engine)
+{
+	struct engine *engine = calloc(1, sizeof(*engine));
+
+	if (!engine)
+		return -ENOMEM;
+	engine->host = *host;
+	engine->pool = calloc(transfers, sizeof(*engine->pool));
+	if (!engine->pool) {
+		free(engine);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < transfers; i++) {
+		engine->pool[i].next = engine->free;
+		engine->free = &engine->pool[i];
+	}
+	*ret_engine = engine;
+	return 0;
+}
+
+struct engine *engine_free(struct engine *engine)
+{
+	if (engine)
+		free(engine->pool);
+	free(engine);
+	return NULL;
+}
+
+static bool item_is_issued(const struct item *item)
+{
+	return atomic_load_explicit(&item->number, memory_order_relaxed) != 0;
+}
+
+/* Pairs of the head task's issued and unfinished items fail: their numbers will never be completed by anybody. */
+static void stream_abort(struct engine *engine, struct view_context *context, struct stream_ring *ring)
+{
+	struct batch batch;
+	uint32_t index, previous = 0;
+
+	if (batch_open(engine, context, ring, &batch) < 0 || batch.task.kind != TASK_BATCH || !batch.rank)
+		return;
+	for (index = batch.task.first_lane; index != LANE_END; previous = index + 1) {
+		struct item *head, *item;
+		uint32_t done, peer, rank = batch.rank->rank;
+		bool sends;
+
+		if (index < previous || index >= batch.task.item_count)
+			return;
+		head = batch_item(&batch, index);
+		sends = head->kind == ITEM_SEND;
+		peer = head->peer;
+		done = atomic_load_explicit(&head->done, memory_order_relaxed);
+		index = head->next_lane;
+		if ((!sends && head->kind != ITEM_RECEIVE) || done >= batch.task.item_count || peer >= batch.rank->comm->size)
+			continue;
+		item = batch_item(&batch, done);
+		if (item_is_issued(item)) {
+			struct fault fault = pair_fault(batch.rank->comm, CAUSE_ABORTED, rank, peer, sends ? ITEM_SEND : ITEM_RECEIVE);
+
+			fault.number = atomic_load_explicit(&item->number, memory_order_relaxed);
+			pair_fail(engine, batch.rank->comm, sends ? rank : peer, sends ? peer : rank, &fault);
+		}
+	}
+}
+
+bool engine_stream_detach(struct engine *engine, struct view_context *context, struct stream_ring *ring)
+{
+	bool gone = true;
+	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
+
+	for (struct transfer *t = engine->all, *next; t; t = next) {
+		next = t->all_next;
+		if (t->ring == ring)
+			gone &= transfer_cancel(engine, t);
+	}
+	if (!gone)
+		return false;
+	for (uint32_t i = 0; i < limit; i++) {
+		if (atomic_load_explicit(&context->streams[i], memory_order_acquire) != ring)
+			continue;
+		stream_abort(engine, context, ring);
+		atomic_store_explicit(&context->streams[i], NULL, memory_order_release);
+	}
+	engine_ring_dirty(engine);
+	return true;
+}
+
+bool engine_segment_detach(struct engine *engine, struct view_session *session, uint64_t id)
+{
+	struct view_segment *segment = &session->segments[VIEW_INDEX(id)];
+	bool gone = true;
+
+	/* `retired` is set: nothing new starts, and no receive that pulled from here commits any more */
+	for (struct transfer *t = engine->all, *next; t; t = next) {
+		next = t->all_next;
+		if (t->source_segment == segment || t->destination_segment == segment) {
+			context_dirty(engine, t->context);
+			gone &= transfer_cancel(engine, t);
+		}
+	}
+	engine_ring_dirty(engine);
+	return gone;
+}
+
+bool engine_rank_detach(struct engine *engine, struct view_rank *rank)
+{
+	struct view_comm *comm = rank->comm;
+	bool gone = true;
+
+	for (struct transfer *t = engine->all, *next; t; t = next) {
+		next = t->all_next;
+		if (t->comm == comm && (t->source == rank->rank || t->destination == rank->rank))
+			gone &= transfer_cancel(engine, t);
+	}
+	if (!gone)
+		return false;
+	engine_ring_hard(engine, comm);
+	/* tasks of the own streams that name this rank end as aborted from now on */
+	atomic_store_explicit(&rank->handle, 0, memory_order_release);
+	atomic_store_explicit(&comm->contexts[rank->rank], NULL, memory_order_release);
+	return true;
+}
+
+bool engine_context_detach(struct engine *engine, struct view_context *context)
+{
+	bool gone = true;
+
+	for (struct transfer *t = engine->all, *next; t; t = next) {
+		next = t->all_next;
+		if (t->context == context)
+			gone &= transfer_cancel(engine, t);
+	}
+	if (!gone)
+		return false;
+	if (context->dirty) {
+		struct view_context **at = &engine->dirty;
+
+		while (*at != context)
+			at = &(*at)->dirty_next;
+		*at = context->dirty_next;
+		context->dirty = false;
+	}
+	return true;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The executor: advances contexts on shared memory. It never waits, takes no lock, allocates nothing after engine_new() and keeps
+ * nothing that another executor could need: kill it at any store, and the next one goes on from the words in shared memory.
+ *
+ * All functions with a struct engine are for one thread, the executor's (in the daemon: the engine thread).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/view.h"
+
+struct engine;
+
+/* What the executor needs from the process it lives in. */
+struct engine_host {
+	void *data;
+	/*
+	 * Copies or fills (@source NULL: with @value) with a recovery point for SIGBUS. 0 or -EIO. @non_temporal: stores past the cache,
+	 * followed by a store fence.
+	 */
+	int (*copy)(void *destination, const void *source, size_t bytes, int value, bool non_temporal);
+	/* A client wrote nonsense into shared memory; its session must end. @what is static. */
+	void (*liar)(void *data, struct view_session *session, const char *what);
+	/* Types of equal size differ; said once per pair. */
+	void (*type_mismatch)(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint8_t source_type,
+			      uint8_t destination_type);
+};
+
+/* @transfers: how many large copies may be in progress at a time. -ENOMEM. @host is copied. */
+int engine_new(const struct engine_host *host, uint32_t transfers, struct engine **ret_engine);
+struct engine *engine_free(struct engine *engine);
+
+/* ---- contexts ---- */
+
+/*
+ * Rule R10 for one context whose bit is set: takes it if it is LEFT, advances it and leaves it (R4); otherwise clears the bit. Returns
+ * true if something was done.
+ */
+bool engine_look(struct engine *engine, struct view_context *context);
+
+/* Ages of heads: fails what exceeded its time-out. To be called for every context every 100 ms or so. */
+void engine_check_timeouts(struct engine *engine, struct view_context *context, uint64_t now_ns);
+
+/*
+ * Rule R9 after a start with contexts of a previous process: rebuilds the counters of pairs and barriers from the items' numbers, makes
+ * every context with undone work LEFT with its bit set, wakes all sleepers. To be called for every context before the first
+ * engine_look().
+ */
+void engine_recover(struct engine *engine, struct view_context *context);
+
+/* Unconditional ring (R8) of every context that has a rank in @comm. */
+void engine_ring_hard(struct engine *engine, struct view_comm *comm);
+
+/* ---- large copies, in slices ---- */
+
+struct engine_slice {
+	struct transfer *transfer;
+	void *destination;
+	const void *source;	/* NULL: fill with value */
+	size_t bytes;
+	int value;
+	bool non_temporal;
+	int result;		/* the copier's: 0 or -EIO */
+};
+
+/* The next slice by weighted deficit round robin; false: none. It must come back by engine_slice_done(). */
+bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice);
+/* The slice is copied or failed (result). Commits the receive when it was the last one. */
+void engine_slice_done(struct engine *engine, const struct engine_slice *slice);
+/* Bytes of transfers that no slice has been taken of yet. */
+uint64_t engine_backlog(const struct engine *engine);
+
+/* ---- taking views back; the owner frees after they have run. False: slices are still out, call again after engine_slice_done(). ---- */
+
+/* The stream goes; pairs of issued items that are not finished fail with CAUSE_ABORTED. */
+bool engine_stream_detach(struct engine *engine, struct view_context *context, struct stream_ring *ring);
+/* No copy touches the segment any more. Its `retired` is set before. */
+bool engine_segment_detach(struct engine *engine, struct view_session *session, uint64_t id);
+/*
+ * The rank left or died: its member word says so before. Transfers from and to it end, its entry in comm->contexts is cleared, everyone
+ * in the communicator is rung hard.
+ */
+bool engine_rank_detach(struct engine *engine, struct view_rank *rank);
+/* After its streams and ranks. */
+bool engine_context_detach(struct engine *engine, struct view_context *context);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the executor; not for its users (engine.h). */
+#pragma once
+
+#include "engine/engine.h"
+#include "proto/status.h"
+
+/* A large copy in progress. Lives in the engine's pool. */
+struct transfer {
+	struct transfer *next;			/* in its flow */
+	struct transfer *all_next, *all_previous;	/* all active ones */
+	struct view_flow *flow;
+	struct view_context *context;		/* whose task it is: the destination's */
+	struct stream_ring *ring;
+	struct item *item;			/* the receive or copy */
+	struct view_comm *comm;			/* NULL: a copy or fill */
+	struct view_pair *pair;
+	uint32_t source, destination;
+	uint64_t number;
+	struct view_session *source_session;
+	struct view_segment *source_segment, *destination_segment;
+	unsigned char *to;
+	const unsigned char *from;		/* NULL: fill */
+	int value;
+	uint64_t bytes, taken, copied;
+	uint32_t out;				/* slices that have not come back */
+	bool queued, cancelled;
+	int result;
+};
+
+struct engine {
+	struct engine_host host;
+	struct transfer *pool, *free;
+	struct transfer *all;			/* active transfers */
+	struct view_flow copies;		/* flow of transfers without communicator */
+	struct view_flow *current;		/* round robin position */
+	uint64_t backlog;
+	struct view_context *dirty;		/* contexts to ring at the end of this pass */
+	struct view_context *running;		/* the one that is being advanced: not rung, but looked at `again` */
+	bool again;
+};
+
+/* One task at the head of a stream, as one visit sees it. */
+struct batch {
+	struct engine *engine;
+	struct view_context *context;
+	struct stream_ring *ring;
+	uint64_t position;		/* of the task's header slot */
+	struct task task;		/* copy: judged once, never read again */
+	struct item *side;		/* items in a side buffer, or NULL */
+	struct view_rank *rank;		/* NULL for copies */
+};
+
+/*
+ * Numbered points at which a test ends the executor as if it had been killed: between any two stores that matter. Nothing in ordinary
+ * builds.
+ */
+#ifdef HCCLD_CRASH_POINTS
+void engine_crash_point(int point);
+#define CRASH_POINT(n) engine_crash_point(n)
+#else
+#define CRASH_POINT(n) ((void)0)
+#endif
+#define CRASH_POINT_COUNT 21
+
+/* task.c */
+struct item *batch_item(struct batch *batch, uint32_t index);
+/* Reads the head task of @ring. 0, -EAGAIN: empty; -EPROTO: nonsense. */
+int batch_open(struct engine *engine, struct view_context *context, struct stream_ring *ring, struct batch *ret_batch);
+/* Runs what can be run at the head of the stream; true if anything was completed or published. */
+bool stream_advance(struct engine *engine, struct view_context *context, struct stream_ring *ring);
+void stream_fault(struct stream_ring *ring, const struct fault *fault);
+void member_fault(struct comm_member *member, const struct fault *fault);
+
+/* pair.c: one lane of a batch. 1: the lane is finished, 0: not yet, -EPROTO: nonsense. */
+int lane_send(struct batch *batch, uint32_t head_index);
+int lane_receive(struct batch *batch, uint32_t head_index);
+void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, const struct fault *fault);
+/* P4: commits receive @number of the pair if its source is still good. 0 or the cause why not. */
+enum cause pair_commit(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, uint64_t number,
+		       struct view_segment *source_segment);
+/* Fills what both ends know: ranks, pid and exit of the peer. */
+struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, enum item_kind direction);
+
+/* transfer.c */
+/* NULL: the pool is empty, come back. */
+struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct item *item, uint64_t bytes);
+void transfer_queue(struct engine *engine, struct transfer *transfer);
+/* Ends it as soon as no slice is out; true if it is gone. */
+bool transfer_cancel(struct engine *engine, struct transfer *transfer);
+
+/* context.c */
+/* Remembers to ring @context at the end of the pass. */
+void context_dirty(struct engine *engine, struct view_context *context);
+/* R1, R2: one fence, then rings what is remembered. */
+void engine_ring_dirty(struct engine *engine);
+void context_wake(struct view_context *context);
+
+/* fair.c: pure */
+void fair_add(struct view_flow **current, struct view_flow *flow);
+void fair_remove(struct view_flow **current, struct view_flow *flow);
+/* The flow whose turn it is, charged with @slice bytes; NULL if there is none. Each gets @slice * weight a round. */
+struct view_flow *fair_next(struct view_flow **current, uint64_t slice);

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tasks of one stream, in order. Only the head runs; `completed` is its only commit. Everything read from the ring is a client's word:
+ * copied once, checked, then used.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/executor.h"
+
+#define TASKS_PER_VISIT 64	/* then others get their turn */
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct item *batch_item(struct batch *batch, uint32_t index)
+{
+	if (batch->side)
+		return &batch->side[index];
+	return &batch->ring->slots[(batch->position + 1 + index) % HCCLD_STREAM_SLOTS].item;
+}
+
+int batch_open(struct engine *engine, struct view_context *context, struct stream_ring *ring, struct batch *ret_batch)
+{
+	uint64_t completed = atomic_load_explicit(&ring->completed, memory_order_relaxed);
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	struct view_segment *side;
+	struct task *task = &ret_batch->task;
+
+	if (completed == tail)
+		return -EAGAIN;
+	if (tail - completed > HCCLD_STREAM_SLOTS)
+		return -EPROTO;
+	ret_batch->engine = engine;
+	ret_batch->context = context;
+	ret_batch->ring = ring;
+	ret_batch->position = completed;
+	ret_batch->side = NULL;
+	memcpy(task, &ring->slots[completed % HCCLD_STREAM_SLOTS].task, sizeof(*task));
+	if (task->slot_count == 0 || task->slot_count > tail - completed || task->item_count > 2 * HCCLD_BATCH_ITEMS_MAX)
+		return -EPROTO;
+	if (task->side) {
+		if (task->slot_count != 1)
+			return -EPROTO;
+		side = view_segment_find(context->session, task->side, 0, (uint64_t)task->item_count * sizeof(struct item));
+		if (!side)
+			return -EPROTO;
+		ret_batch->side = (struct item *)side->base;
+	} else if (task->slot_count != task->item_count + 1) {
+		return -EPROTO;
+	}
+	ret_batch->rank = view_rank_find(context->session, task->rank);
+	if (ret_batch->rank && ret_batch->rank->context != context)
+		return -EPROTO;
+	return 0;
+}
+
+void stream_fault(struct stream_ring *ring, const struct fault *fault)
+{
+	uint32_t count = atomic_load_explicit(&ring->fault_count, memory_order_relaxed);
+
+	/* I4: one at a time; the first stays until the program was told */
+	if (atomic_load_explicit(&ring->fault_seen, memory_order_acquire) != count)
+		return;
+	ring->fault = *fault;
+	atomic_store_explicit(&ring->fault_count, count + 1, memory_order_release);
+}
+
+void member_fault(struct comm_member *member, const struct fault *fault)
+{
+	/* 1 is what a writer leaves that was killed: write again */
+	if (atomic_load_explicit(&member->async, memory_order_relaxed) == 2)
+		return;
+	atomic_store_explicit(&member->async, 1, memory_order_relaxed);
+	member->fault = *fault;
+	atomic_store_explicit(&member->async, 2, memory_order_release);
+}
+
+/* A copy or fill: one item in its own lane, the source's place in the slot behind it. */
+static int lane_copy(struct batch *batch, uint32_t index)
+{
+	struct item *item = batch_item(batch, index);
+	struct view_session *session = batch->context->session;
+	struct item to = { .kind = item->kind, .peer = item->peer, .bytes = item->bytes, .segment = item->segment, .offset = item->offset };
+	struct item from = { 0 };
+	struct view_segment *destination, *source = NULL;
+	struct transfer *transfer;
+
+	if (atomic_load_explicit(&item->issue, memory_order_relaxed) == LANE_END)
+		return 0;	/* being copied */
+	if (to.kind == ITEM_COPY) {
+		struct item *slot;
+
+		if (index + 1 >= batch->task.item_count)
+			return -EPROTO;
+		slot = batch_item(batch, index + 1);
+		from.kind = slot->kind;
+		from.segment = slot->segment;
+		from.offset = slot->offset;
+		if (from.kind != ITEM_SOURCE)
+			return -EPROTO;
+		source = view_segment_find(session, from.segment, from.offset, to.bytes);
+	}
+	destination = view_segment_find(session, to.segment, to.offset, to.bytes);
+	if (!destination || (to.kind == ITEM_COPY && !source)) {
+		struct fault fault = { .cause = CAUSE_NOT_DEVICE_MEMORY, .item = index, .local_bytes = to.bytes };
+
+		stream_fault(batch->ring, &fault);
+		atomic_store_explicit(&item->done, LANE_END, memory_order_release);
+		return 1;
+	}
+	if (to.bytes <= HCCLD_SMALL_COPY) {
+		int r = batch->engine->host.copy(destination->base + to.offset, source ? source->base + from.offset : NULL, to.bytes,
+						 (int)(to.peer & 0xff), false);
+
+		if (r < 0) {
+			struct fault fault = { .cause = CAUSE_MEMORY_FAULT, .item = index, .local_bytes = to.bytes };
+
+			stream_fault(batch->ring, &fault);
+		}
+		CRASH_POINT(14);
+		atomic_store_explicit(&item->done, LANE_END, memory_order_release);
+		return 1;
+	}
+	transfer = transfer_new(batch->engine, batch, item, to.bytes);
+	if (!transfer)
+		return 0;
+	transfer->source_session = session;
+	transfer->source_segment = source;
+	transfer->destination_segment = destination;
+	transfer->to = destination->base + to.offset;
+	transfer->from = source ? source->base + from.offset : NULL;
+	transfer->value = (int)(to.peer & 0xff);
+	atomic_store_explicit(&item->issue, LANE_END, memory_order_relaxed);
+	transfer_queue(batch->engine, transfer);
+	return 0;
+}
+
+/* The communicator was destroyed under the task. */
+static int batch_abort(struct batch *batch)
+{
+	struct fault fault = { .cause = CAUSE_ABORTED };
+
+	stream_fault(batch->ring, &fault);
+	return 1;
+}
+
+/* 1: all items are finished, 0: not yet, -EPROTO. */
+static int batch_run(struct batch *batch)
+{
+	const struct task *task = &batch->task;
+	uint32_t index = task->first_lane, lowest = 0;
+	bool waits = false;
+
+	if (task->rank && !batch->rank)
+		return batch_abort(batch);
+	while (index != LANE_END) {
+		struct item *head;
+		uint32_t next;
+		int r = 1;
+
+		if (index >= task->item_count || index < lowest)
+			return -EPROTO;
+		head = batch_item(batch, index);
+		next = head->next_lane;
+		if (atomic_load_explicit(&head->done, memory_order_acquire) != LANE_END) {
+			uint8_t kind = head->kind;
+
+			if (kind == ITEM_COPY || kind == ITEM_FILL)
+				r = lane_copy(batch, index);
+			else if (kind == ITEM_SEND && batch->rank)
+				r = lane_send(batch, index);
+			else if (kind == ITEM_RECEIVE && batch->rank)
+				r = lane_receive(batch, index);
+			else
+				r = -EPROTO;
+			if (r < 0)
+				return r;
+		}
+		waits |= r == 0;
+		lowest = index + 1;
+		index = next;
+	}
+	return !waits;
+}
+
+/*
+ * A rank enters barrier n by storing n in its member block; the barrier is over when all members have entered. Whoever enters last
+ * finds that out (a fence between its store and its look at the others) and tells everybody; a second look at any later visit gives the
+ * same answer, so a crash in between costs nothing.
+ */
+static int barrier_run(struct batch *batch)
+{
+	struct view_comm *comm;
+	struct comm_region *region;
+	struct task *slot = &batch->ring->slots[batch->position % HCCLD_STREAM_SLOTS].task;
+	struct comm_member *member;
+	uint64_t number;
+	uint32_t missing = LANE_END;
+
+	if (!batch->rank)
+		return batch_abort(batch);
+	if (atomic_load_explicit(&slot->outcome, memory_order_relaxed))
+		return 1;
+	comm = batch->rank->comm;
+	region = comm->region;
+	member = &region->members[batch->rank->rank];
+	number = atomic_load_explicit(&slot->number, memory_order_relaxed);
+	if (!number) {
+		number = atomic_load_explicit(&member->barriers, memory_order_relaxed) + 1;
+		atomic_store_explicit(&slot->number, number, memory_order_release);
+		CRASH_POINT(15);
+	}
+	if (atomic_load_explicit(&member->barriers, memory_order_relaxed) < number) {
+		atomic_store_explicit(&member->barriers, number, memory_order_release);
+		CRASH_POINT(16);
+	}
+	if (atomic_load_explicit(&region->barriers_done, memory_order_acquire) >= number)
+		return 1;
+	atomic_thread_fence(memory_order_seq_cst);
+	for (uint32_t i = 0; i < comm->size; i++) {
+		uint32_t word = atomic_load_explicit(&region->members[i].word, memory_order_acquire);
+
+		if (atomic_load_explicit(&region->members[i].barriers, memory_order_acquire) >= number)
+			continue;
+		missing = i;
+		if (word != MEMBER_ALIVE) {
+			struct fault fault = pair_fault(comm, word == MEMBER_LEFT ? CAUSE_PEER_LEFT : CAUSE_PEER_DEAD,
+							batch->rank->rank, i, ITEM_RECEIVE);
+
+			stream_fault(batch->ring, &fault);
+			member_fault(member, &fault);
+			atomic_store_explicit(&slot->outcome, 1, memory_order_relaxed);
+			return 1;
+		}
+	}
+	if (missing != LANE_END)
+		return 0;
+	atomic_store_explicit(&region->barriers_done, number, memory_order_release);
+	CRASH_POINT(17);
+	for (uint32_t i = 0; i < comm->size; i++)
+		context_dirty(batch->engine, atomic_load_explicit(&comm->contexts[i], memory_order_acquire));
+	return 1;
+}
+
+/* A head that waits gets the time since when; its age is what time-outs and tools go by. */
+static void stream_mark_head(struct stream_ring *ring, uint64_t position)
+{
+	if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) == position + 1)
+		return;
+	atomic_store_explicit(&ring->head_since_ns, clock_ns(), memory_order_relaxed);
+	atomic_store_explicit(&ring->head_position, position + 1, memory_order_release);
+}
+
+bool stream_advance(struct engine *engine, struct view_context *context, struct stream_ring *ring)
+{
+	bool completed = false;
+	struct batch batch;
+	int r = 0;
+
+	for (int i = 0; i < TASKS_PER_VISIT; i++) {
+		r = batch_open(engine, context, ring, &batch);
+		if (r == -EAGAIN)
+			return completed;
+		if (r == 0)
+			r = batch.task.kind == TASK_BATCH ? batch_run(&batch)
+			  : batch.task.kind == TASK_BARRIER ? barrier_run(&batch) : -EPROTO;
+		if (r < 0) {
+			context->broken = true;
+			engine->host.liar(engine->host.data, context->session, "a task that makes no sense");
+			return completed;
+		}
+		if (r == 0) {
+			stream_mark_head(ring, batch.position);
+			return completed;
+		}
+		CRASH_POINT(18);
+		/* I2: the commit of the task. Release: the waiter sees the bytes it brought. */
+		atomic_store_explicit(&ring->completed, batch.position + batch.task.slot_count, memory_order_release);
+		CRASH_POINT(19);
+		completed = true;
+	}
+	context->starved = true;	/* not at the end: come back */
+	return completed;
+}
+
+/* What the lanes of a head wait for ends with CAUSE_EXEC_TIMEOUT, unless it is moving. */
+static void batch_time_out(struct batch *batch, uint64_t waited_ms)
+{
+	struct view_comm *comm = batch->rank->comm;
+	uint32_t lowest = 0, rank = batch->rank->rank;
+
+	for (uint32_t index = batch->task.first_lane; index != LANE_END && index < batch->task.item_count && index >= lowest;) {
+		struct item *head = batch_item(batch, index), *item;
+		uint32_t done = atomic_load_explicit(&head->done, memory_order_relaxed), peer = head->peer;
+		bool sends = head->kind == ITEM_SEND;
+		uint32_t source = sends ? rank : peer, destination = sends ? peer : rank;
+		struct fault fault;
+
+		lowest = index + 1;
+		index = head->next_lane;
+		if (done >= batch->task.item_count || (!sends && head->kind != ITEM_RECEIVE) || peer >= comm->size)
+			continue;
+		if (view_pair_of(comm, source, destination)->transfer)
+			continue;
+		item = batch_item(batch, done);
+		fault = pair_fault(comm, CAUSE_EXEC_TIMEOUT, rank, peer, sends ? ITEM_SEND : ITEM_RECEIVE);
+		fault.item = done;
+		fault.local_bytes = item->bytes;
+		fault.local_type = item->data_type;
+		fault.waited_ms = waited_ms;
+		fault.number = atomic_load_explicit(&item->number, memory_order_relaxed);
+		if (!fault.number) {
+			struct pair_ring *ring = atomic_load_explicit(&view_pair_of(comm, source, destination)->ring, memory_order_acquire);
+
+			if (!ring)
+				continue;
+			fault.number = atomic_load_explicit(&ring->tail, memory_order_relaxed) + 1;
+		}
+		pair_fail(batch->engine, comm, source, destination, &fault);
+	}
+}
+
+static void barrier_time_out(struct batch *batch, uint64_t waited_ms)
+{
+	struct task *slot = &batch->ring->slots[batch->position % HCCLD_STREAM_SLOTS].task;
+	struct comm_region *region = batch->rank->comm->region;
+	struct fault fault;
+	uint32_t peer = 0;
+
+	while (peer + 1 < batch->rank->comm->size &&
+	       atomic_load_explicit(&region->members[peer].barriers, memory_order_relaxed) >=
+		       atomic_load_explicit(&slot->number, memory_order_relaxed))
+		peer++;
+	fault = pair_fault(batch->rank->comm, CAUSE_EXEC_TIMEOUT, batch->rank->rank, peer, ITEM_RECEIVE);
+	fault.waited_ms = waited_ms;
+	stream_fault(batch->ring, &fault);
+	member_fault(&region->members[batch->rank->rank], &fault);
+	atomic_store_explicit(&slot->outcome, 1, memory_order_relaxed);
+	context_dirty(batch->engine, batch->context);
+}
+
+void engine_check_timeouts(struct engine *engine, struct view_context *context, uint64_t now_ns)
+{
+	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
+
+	for (uint32_t i = 0; i < limit && !context->broken; i++) {
+		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
+		struct batch batch;
+		uint64_t since;
+
+		if (!ring || batch_open(engine, context, ring, &batch) < 0 || !batch.task.timeout_ms || !batch.rank)
+			continue;
+		if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) != batch.position + 1)
+			continue;
+		since = atomic_load_explicit(&ring->head_since_ns, memory_order_relaxed);
+		if (now_ns < since || (now_ns - since) / 1000000 < batch.task.timeout_ms)
+			continue;
+		if (batch.task.kind == TASK_BATCH)
+			batch_time_out(&batch, (now_ns - since) / 1000000);
+		else if (batch.task.kind == TASK_BARRIER)
+			barrier_time_out(&batch, (now_ns - since) / 1000000);
+	}
+	engine_ring_dirty(engine);
+}

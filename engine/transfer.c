@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Large copies in slices. A transfer belongs to the executor alone: after a crash the next executor finds the item issued and not
+ * received, and copies again from the start (plain copies may run twice; partial overlap is refused where items are made).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/executor.h"
+
+struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct item *item, uint64_t bytes)
+{
+	struct transfer *transfer = engine->free;
+
+	if (!transfer) {
+		batch->context->starved = true;
+		return NULL;
+	}
+	engine->free = transfer->next;
+	memset(transfer, 0, sizeof(*transfer));
+	transfer->context = batch->context;
+	transfer->ring = batch->ring;
+	transfer->item = item;
+	transfer->bytes = bytes;
+	transfer->all_next = engine->all;
+	if (engine->all)
+		engine->all->all_previous = transfer;
+	engine->all = transfer;
+	return transfer;
+}
+
+static void flow_drop_first(struct engine *engine, struct view_flow *flow)
+{
+	flow->first = flow->first->next;
+	if (!flow->first) {
+		flow->last = NULL;
+		fair_remove(&engine->current, flow);
+	}
+}
+
+void transfer_queue(struct engine *engine, struct transfer *transfer)
+{
+	struct view_flow *flow = transfer->comm ? &transfer->comm->flow : &engine->copies;
+
+	transfer->flow = flow;
+	transfer->next = NULL;
+	transfer->queued = true;
+	engine->backlog += transfer->bytes;
+	if (flow->last) {
+		flow->last->next = transfer;
+		flow->last = transfer;
+		return;
+	}
+	flow->first = flow->last = transfer;
+	flow->weight = transfer->comm ? transfer->comm->weight : 1;
+	fair_add(&engine->current, flow);
+}
+
+static void transfer_unqueue(struct engine *engine, struct transfer *transfer)
+{
+	struct view_flow *flow = transfer->flow;
+	struct transfer *previous = NULL;
+
+	if (!transfer->queued)
+		return;
+	transfer->queued = false;
+	engine->backlog -= transfer->bytes - transfer->taken;
+	if (flow->first == transfer) {
+		flow_drop_first(engine, flow);
+		return;
+	}
+	for (previous = flow->first; previous->next != transfer; previous = previous->next)
+		;
+	previous->next = transfer->next;
+	if (flow->last == transfer)
+		flow->last = previous;
+}
+
+static void transfer_release(struct engine *engine, struct transfer *transfer)
+{
+	if (transfer->pair)
+		transfer->pair->transfer = NULL;
+	else if (transfer->item)
+		atomic_store_explicit(&transfer->item->issue, 0, memory_order_relaxed);
+	if (transfer->all_previous)
+		transfer->all_previous->all_next = transfer->all_next;
+	else
+		engine->all = transfer->all_next;
+	if (transfer->all_next)
+		transfer->all_next->all_previous = transfer->all_previous;
+	transfer->next = engine->free;
+	engine->free = transfer;
+}
+
+bool transfer_cancel(struct engine *engine, struct transfer *transfer)
+{
+	transfer_unqueue(engine, transfer);
+	transfer->cancelled = true;
+	if (transfer->out)
+		return false;
+	transfer_release(engine, transfer);
+	return true;
+}
+
+bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice)
+{
+	struct view_flow *flow = fair_next(&engine->current, HCCLD_SLICE);
+	struct transfer *transfer;
+	uint64_t left, bytes;
+
+	if (!flow)
+		return false;
+	transfer = flow->first;
+	left = transfer->bytes - transfer->taken;
+	bytes = left < HCCLD_SLICE ? left : HCCLD_SLICE;
+	*ret_slice = (struct engine_slice){
+		.transfer = transfer,
+		.destination = transfer->to + transfer->taken,
+		.source = transfer->from ? transfer->from + transfer->taken : NULL,
+		.bytes = bytes,
+		.value = transfer->value,
+		.non_temporal = transfer->bytes >= HCCLD_NON_TEMPORAL_MIN,
+	};
+	transfer->taken += bytes;
+	transfer->out++;
+	engine->backlog -= bytes;
+	if (transfer->taken == transfer->bytes) {
+		transfer->queued = false;
+		flow_drop_first(engine, flow);
+	}
+	return true;
+}
+
+/* All bytes are there: commit, or fail the pair with the reason why not. */
+static void transfer_finish(struct engine *engine, struct transfer *transfer)
+{
+	enum cause cause = transfer->result < 0 ? CAUSE_MEMORY_FAULT : CAUSE_NONE;
+
+	if (!transfer->comm) {
+		if (cause) {
+			struct fault fault = { .cause = cause, .local_bytes = transfer->bytes };
+
+			stream_fault(transfer->ring, &fault);
+		}
+		/* the cursor of a copy is its commit: it may run again until this is stored */
+		CRASH_POINT(20);
+		atomic_store_explicit(&transfer->item->done, LANE_END, memory_order_release);
+		return;
+	}
+	if (!cause)
+		cause = pair_commit(engine, transfer->comm, transfer->source, transfer->destination, transfer->number,
+				    transfer->source_segment);
+	if (cause) {
+		struct fault fault = pair_fault(transfer->comm, cause, transfer->destination, transfer->source, ITEM_RECEIVE);
+
+		fault.number = transfer->number;
+		fault.local_bytes = fault.remote_bytes = transfer->bytes;
+		pair_fail(engine, transfer->comm, transfer->source, transfer->destination, &fault);
+	}
+}
+
+void engine_slice_done(struct engine *engine, const struct engine_slice *slice)
+{
+	struct transfer *transfer = slice->transfer;
+
+	transfer->out--;
+	transfer->copied += slice->bytes;
+	if (slice->result < 0)
+		transfer->result = slice->result;
+	if (transfer->out)
+		return;
+	if (transfer->cancelled) {
+		transfer_release(engine, transfer);
+		return;
+	}
+	if (transfer->copied < transfer->bytes)
+		return;
+	transfer_finish(engine, transfer);
+	context_dirty(engine, transfer->context);
+	transfer_release(engine, transfer);
+	engine_ring_dirty(engine);
+}
+
+uint64_t engine_backlog(const struct engine *engine)
+{
+	return engine->backlog;
+}

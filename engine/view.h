@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How shared memory is mapped into this process: what the executor works on. Views hold pointers and are private to a process; everything
+ * that matters is in shared memory, so views can be rebuilt at any time.
+ *
+ * Threads. The owner (in the daemon: the control thread) makes views and publishes them: it fills an entry and stores the word marked
+ * (last) with release. The executor loads that word with acquire and never writes to the tables. To take something back the owner lets
+ * the executor run the matching engine_*_detach() (in the daemon: scheduler_call()) and frees only when that has run. Fields marked
+ * [engine] belong to the executor alone; the owner zeroes them when it makes the view.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+#include "proto/region.h"
+#include "proto/ring.h"
+#include "proto/yard.h"
+
+/* Ids of segments and handles of ranks: generation << 16 | index in the session's table. Never reused: the generation grows. */
+#define VIEW_INDEX(id) ((uint32_t)((id) & 0xffff))
+#define VIEW_ID(generation, index) ((uint64_t)(generation) << 16 | (index))
+
+struct transfer;
+struct view_comm;
+struct view_session;
+
+struct view_segment {
+	_Atomic uint64_t id;		/* (last) 0: no segment here */
+	unsigned char *base;		/* mapped rw in this process */
+	uint64_t size;
+	_Atomic uint32_t retired;	/* the owner stores 1 before engine_segment_detach() */
+	uint8_t kind;			/* AllocateSegment.Kind: only DEVICE and HOST may be touched by items, only SIDE holds items */
+};
+
+struct view_context {
+	struct view_session *session;
+	struct yard_context *words;
+	_Atomic uint64_t *bit_word;
+	uint64_t bit;			/* mask within *bit_word */
+	uint32_t index;			/* in the yard */
+	_Atomic uint32_t stream_limit;	/* streams[] below this may be set; only grows */
+	_Atomic(struct stream_ring *) streams[HCCLD_STREAMS_PER_SESSION];	/* (last) */
+	/* [engine] */
+	bool dirty, broken, starved;
+	struct view_context *dirty_next;
+};
+
+struct view_rank {
+	_Atomic uint64_t handle;	/* (last) 0: none */
+	struct view_comm *comm;
+	struct view_context *context;
+	uint32_t rank;
+};
+
+struct view_session {
+	uint64_t id;
+	int32_t pid;
+	void *region;			/* struct session_region */
+	struct view_segment *segments;	/* [HCCLD_SEGMENTS_PER_SESSION] */
+	struct view_rank *ranks;	/* [HCCLD_RANKS_PER_SESSION] */
+};
+
+struct view_pair {
+	_Atomic(struct pair_ring *) ring;	/* (last) */
+	struct transfer *transfer;		/* [engine] the receive that is being copied */
+	bool type_warned;			/* [engine] */
+};
+
+/* Large copies of one communicator that wait for the engine: what weighted deficit round robin chooses among. */
+struct view_flow {
+	struct transfer *first, *last;
+	struct view_flow *next, *previous;	/* circular list of the flows that have something */
+	int64_t deficit;		/* bytes */
+	uint32_t weight;		/* 0 counts as 1 */
+};
+
+struct view_comm {
+	uint64_t id;
+	uint32_t size;
+	uint32_t weight;		/* share of the engine among communicators; 1 = normal */
+	struct comm_region *region;
+	_Atomic(struct view_context *) *contexts;	/* [size] (last); on this node; engine_rank_detach() clears it */
+	struct view_pair *pairs;	/* [size * size], source * size + destination */
+	struct view_flow flow;		/* [engine] */
+};
+
+struct view_yard {
+	struct yard *yard;
+	_Atomic(struct view_context *) *contexts;	/* [HCCLD_YARD_CONTEXTS] (last) */
+	struct view_yard *next;		/* [engine] */
+};
+
+/* The segment @id of @session that holds [offset, offset + bytes), or NULL. Any thread that may use the view. */
+static inline struct view_segment *view_segment_find(struct view_session *session, uint64_t id, uint64_t offset, uint64_t bytes)
+{
+	struct view_segment *segment;
+
+	if (VIEW_INDEX(id) >= HCCLD_SEGMENTS_PER_SESSION)
+		return NULL;
+	segment = &session->segments[VIEW_INDEX(id)];
+	if (!id || atomic_load_explicit(&segment->id, memory_order_acquire) != id)
+		return NULL;
+	if (atomic_load_explicit(&segment->retired, memory_order_acquire))
+		return NULL;
+	if (offset > segment->size || bytes > segment->size - offset)
+		return NULL;
+	return segment;
+}
+
+static inline struct view_rank *view_rank_find(struct view_session *session, uint64_t handle)
+{
+	struct view_rank *rank;
+
+	if (!handle || VIEW_INDEX(handle) >= HCCLD_RANKS_PER_SESSION)
+		return NULL;
+	rank = &session->ranks[VIEW_INDEX(handle)];
+	return atomic_load_explicit(&rank->handle, memory_order_acquire) == handle ? rank : NULL;
+}
+
+static inline struct view_pair *view_pair_of(struct view_comm *comm, uint32_t source, uint32_t destination)
+{
+	return &comm->pairs[(uint64_t)source * comm->size + destination];
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every limit of queues, messages, names and tables, in one place. Sizes in bytes unless the name says otherwise. */
+#pragma once
+
+#include <stdint.h>
+
+#define HCCLD_CACHE_LINE 64u
+
+/* control protocol */
+#define HCCLD_MAGIC 0x48434c44u		/* "HCLD" */
+#define HCCLD_VERSION_LOW 1u		/* oldest protocol this build speaks */
+#define HCCLD_VERSION_HIGH 1u		/* newest */
+#define HCCLD_PACKET_MAX 65536u		/* one message with its header */
+#define HCCLD_PACKET_FDS_MAX 8u
+#define HCCLD_TEXT_MAX 1024u		/* error text in a reply */
+#define HCCLD_REQUEST_DEADLINE_MS 30000u	/* when a request names none */
+#define HCCLD_LIST_PAGE 128u		/* entries in one reply to a list request */
+
+/* what one daemon, one session, one device may hold */
+#define HCCLD_DEVICES_MAX 64u
+#define HCCLD_SESSIONS_MAX 4096u
+#define HCCLD_YARD_CONTEXTS 4096u	/* contexts of one tenant */
+#define HCCLD_STREAMS_PER_SESSION 1024u
+#define HCCLD_SEGMENTS_PER_SESSION 32768u
+#define HCCLD_RANKS_PER_SESSION 4096u	/* (communicator, rank) pairs that live in one process */
+#define HCCLD_RANKS_MAX 4096u		/* size of a communicator on one node */
+#define HCCLD_COMM_NAME_MAX 128u	/* with the terminating NUL: COMM_NAME_MAX_LENGTH */
+#define HCCLD_UDI_MAX 128u
+#define HCCLD_PROCESS_NAME_MAX 64u
+#define HCCLD_SECRET_BYTES 32u
+#define HCCLD_COUNT_MAX 0x7FFFFFFFFull	/* elements of one item: SYS_MAX_COUNT of HCCL */
+#define HCCLD_BATCH_ITEMS_MAX (1u << 20)	/* items of one HcclBatchSendRecv */
+
+/* shared memory */
+#define HCCLD_STREAM_SLOTS 1024u	/* a power of two */
+#define HCCLD_BATCH_SLOTS_MAX (HCCLD_STREAM_SLOTS / 4)	/* a task with more slots keeps its items in a side buffer */
+#define HCCLD_PAIR_SLOTS 16u		/* offers in flight of one ordered pair; a power of two */
+#define HCCLD_INLINE_MAX 40u		/* payload inside an offer */
+
+/* executor */
+#define HCCLD_SMALL_COPY 65536u		/* copied at once; more becomes a transfer in slices */
+#define HCCLD_SLICE 262144u
+#define HCCLD_NON_TEMPORAL_MIN (2u << 20)

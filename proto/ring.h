@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams in shared memory. A session region holds HCCLD_STREAMS_PER_SESSION places at fixed offsets; a place is backed while its stream
+ * exists. A stream is a ring of 64-byte slots. A task is one header slot and the slots of its items behind it (or a side buffer, a
+ * segment that holds only items). Positions count slots, never wrap (64 bit) and are taken modulo the ring's size.
+ *
+ * Who writes what. Client threads: slots, then `tail` (release). Executor: what is marked [x], one owner at a time (yard.h).
+ * Invariants:
+ *   I1  completed <= tail; both only grow; a slot may be written again only when `completed` has passed it.
+ *   I2  only the task at `completed` (the head) runs; `completed` += task.slot_count is its only commit.
+ *   I3  item.number == 0: not issued; once set it is never changed. The submitter zeroes all [x] fields.
+ *   I4  fault is written before fault_count (release), only while fault_seen == fault_count.
+ * The executor copies what it reads and judges the copy: a client can write everything here at any time.
+ */
+#pragma once
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+
+#define STREAM_MAGIC 0x5354524du	/* "STRM" */
+#define STREAM_VERSION 1u
+
+enum task_kind {
+	TASK_BATCH = 1,		/* items: send, receive, copy, fill */
+	TASK_BARRIER = 2,	/* of the communicator `rank` belongs to; no items */
+};
+
+struct task {
+	uint8_t kind;
+	uint8_t flags;
+	uint16_t slot_count;		/* this slot and the item slots in the ring */
+	uint32_t item_count;
+	uint64_t rank;			/* handle of (communicator, rank) in this session; 0: none (copy, fill) */
+	uint64_t side;			/* segment with the items; 0: they follow this slot */
+	uint32_t timeout_ms;		/* from the moment it becomes the head; 0: never */
+	uint32_t first_lane;		/* index of the head item of the first lane, LANE_END if none */
+	uint64_t submitted_ns;		/* CLOCK_MONOTONIC */
+	_Atomic uint64_t number;	/* [x] barrier: its number, 0 = not issued */
+	_Atomic uint64_t outcome;	/* [x] barrier: 1 = given up, the fault is recorded */
+	uint64_t reserved;
+};
+static_assert(sizeof(struct task) == 64, "one slot");
+
+enum item_kind {
+	ITEM_SEND = 1,
+	ITEM_RECEIVE = 2,
+	ITEM_COPY = 3,		/* to (segment, offset) from the place in the following item slot (ITEM_SOURCE) */
+	ITEM_SOURCE = 4,
+	ITEM_FILL = 5,		/* `peer` holds the byte value */
+};
+
+#define LANE_END 0xffffffffu
+
+/*
+ * A lane is the list of items of one task with the same peer and direction, in list order, linked through `next` (indices grow). Lanes
+ * are linked through `next_lane` of their head items (indices grow too). `issue` and `done` are the lane's cursors, in its head item:
+ * the first item without number, the first item not finished. They may lag behind the facts (number, the pair's words), never lead.
+ */
+struct item {
+	uint8_t kind;
+	uint8_t data_type;		/* HcclDataType */
+	_Atomic uint16_t state;		/* [x] ITEM_FAILED */
+	uint32_t peer;			/* rank in the communicator */
+	uint64_t bytes;
+	uint64_t segment;		/* id within the owning session */
+	uint64_t offset;
+	_Atomic uint64_t number;	/* [x] pair_seq; 0 = not issued */
+	uint32_t next;
+	uint32_t next_lane;
+	_Atomic uint32_t issue;		/* [x] head item of a lane only; the submitter sets both to the head's own index */
+	_Atomic uint32_t done;		/* [x] */
+	uint64_t reserved;
+};
+static_assert(sizeof(struct item) == 64, "one slot");
+
+#define ITEM_FAILED 1u
+
+/* Why something failed, in fixed words; readers make the text (status.h: fault_text). */
+struct fault {
+	uint32_t cause;			/* enum cause */
+	uint32_t rank;			/* who reports */
+	uint32_t peer;			/* the other end */
+	uint32_t item;			/* index in the batch */
+	int32_t peer_pid;
+	int32_t peer_exit;		/* wait status; -1 unknown */
+	uint8_t direction;		/* enum item_kind: of the item at `rank` */
+	uint8_t local_type, remote_type;
+	uint8_t reserved[5];
+	uint64_t local_bytes, remote_bytes;
+	uint64_t number;		/* of the pair */
+	uint64_t waited_ms;
+	uint64_t comm;			/* id of the communicator */
+};
+static_assert(sizeof(struct fault) == 72, "layout");
+
+union stream_slot {
+	struct task task;
+	struct item item;
+};
+
+struct stream_ring {
+	uint32_t magic, version;
+	uint32_t slot_count;
+	uint32_t context;		/* index in the yard */
+	/* client's line */
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t tail;
+	_Atomic uint32_t fault_seen;	/* = fault_count when the fault has been reported to the program */
+	/* executor's lines [x] */
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t completed;
+	_Atomic uint64_t head_since_ns;	/* when the task at `head_position` became the head */
+	_Atomic uint64_t head_position;
+	_Atomic uint32_t fault_count;
+	_Alignas(HCCLD_CACHE_LINE) struct fault fault;
+	_Alignas(HCCLD_CACHE_LINE) union stream_slot slots[HCCLD_STREAM_SLOTS];
+};
+static_assert(sizeof(struct stream_ring) == (5 + HCCLD_STREAM_SLOTS) * 64, "no holes");
+
+#define SESSION_MAGIC 0x53455353u	/* "SESS" */
+#define SESSION_VERSION 1u
+#define SESSION_STREAM_OFFSET 4096u
+#define SESSION_STREAM_STRIDE 69632u	/* 17 pages */
+static_assert(sizeof(struct stream_ring) <= SESSION_STREAM_STRIDE, "fits");
+#define SESSION_REGION_SIZE (SESSION_STREAM_OFFSET + (uint64_t)HCCLD_STREAMS_PER_SESSION * SESSION_STREAM_STRIDE)
+
+struct session_region {
+	uint32_t magic, version;
+	uint32_t stream_count;		/* places */
+	uint32_t reserved;
+};
+
+static inline struct stream_ring *session_stream(void *region, uint32_t index)
+{
+	return (struct stream_ring *)((char *)region + SESSION_STREAM_OFFSET + (uint64_t)index * SESSION_STREAM_STRIDE);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of causes and the texts of faults. Pure functions. */
+#include "proto/status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "proto/ring.h"
+
+#define INVALID "Invalid_Argument_Collective_Communication_Operator"
+#define TRANSPORT "Communication_Error_Initialize_Transport"
+#define RESOURCE "Resource_Error"
+
+static const struct status table[CAUSE_COUNT] = {
+	/* cause, name, errno, acl, hccl, code, title, text */
+	{ CAUSE_NONE, "ok", 0, 0, 0, "", "", "no error" },
+	{ CAUSE_ARGUMENT, "argument", EINVAL, 107000, 1, "EI0003", INVALID, "an argument is out of range" },
+	{ CAUSE_NULL, "null", EFAULT, 100000, 2, "EI0003", INVALID, "a pointer is NULL" },
+	{ CAUSE_ENVIRONMENT, "environment", EBADMSG, 107000, 1, "EI0001", "Config_Error_Invalid_Environment_Variable",
+	  "the value of an environment variable is invalid" },
+	{ CAUSE_NOT_DEVICE_MEMORY, "not-device-memory", ESPIPE, 107000, 1, "EI0003", INVALID,
+	  "the buffer is not device memory; allocate it with aclrtMalloc" },
+	{ CAUSE_UNBUILT, "not-supported", EOPNOTSUPP, 207000, 5, "", "", "not supported by this release of hccld" },
+	{ CAUSE_NOT_FOUND, "not-found", ENOENT, 107017, 6, "", "", "no such object" },
+	{ CAUSE_NO_DEVICE, "no-device", ENODEV, 107001, 1, "EL0002", "Invalid_Device_Id", "there is no such device" },
+	{ CAUSE_NO_CONTEXT, "no-context", ENXIO, 107002, 15, "", "",
+	  "this thread has no current device; call aclrtSetDevice first" },
+	{ CAUSE_FORKED, "forked", ECHILD, 107002, 7, "", "",
+	  "forked: the child of a fork has no session with hccld; start the work in a process of its own (fork and exec)" },
+	{ CAUSE_BAD_HANDLE, "bad-handle", EBADF, 107017, 1, "EI0003", INVALID, "the handle is unknown or was destroyed" },
+	{ CAUSE_MEMORY, "memory", ENOMEM, 207001, 24, "EI0011", "Resource_Error_Insufficient_Device_Memory",
+	  "device memory is exhausted" },
+	{ CAUSE_HOST_MEMORY, "host-memory", ENOBUFS, 207001, 3, "EI0007", RESOURCE, "host memory is exhausted" },
+	{ CAUSE_STREAMS, "streams", ENOSR, 207008, 7, "EI0007", RESOURCE, "the streams of this process are used up" },
+	{ CAUSE_NOTIFIES, "notifies", ENOSPC, 207009, 7, "EI0007", RESOURCE, "the notifies of the device are used up" },
+	{ CAUSE_LIMIT, "limit", EDQUOT, 207012, 7, "EI0007", RESOURCE, "a limit of the daemon is reached" },
+	{ CAUSE_MISMATCH, "mismatch", EILSEQ, 107000, 1, "EI0005", "Invalid_Argument",
+	  "a send and its receive disagree on the number of bytes" },
+	{ CAUSE_PEER_DEAD, "peer-dead", ECONNRESET, 507057, 21, "EI0009", TRANSPORT, "the process of a peer rank has ended" },
+	{ CAUSE_PEER_LEFT, "peer-left", ESHUTDOWN, 507057, 21, "EI0009", TRANSPORT,
+	  "a peer rank has destroyed its communicator" },
+	{ CAUSE_PEER_MEMORY, "peer-memory", ESTALE, 507057, 21, "EI0009", TRANSPORT,
+	  "the peer rank freed the memory it was sending" },
+	{ CAUSE_PEER_GAVE_UP, "peer-gave-up", EPIPE, 507057, 21, "EI0009", TRANSPORT,
+	  "the peer rank has ended this operation with an error" },
+	{ CAUSE_EXEC_TIMEOUT, "exec-timeout", ETIME, 507048, 9, "EI0002", "Communication_Error_Timeout",
+	  "the operation did not finish within HCCL_EXEC_TIMEOUT" },
+	{ CAUSE_INIT_TIMEOUT, "init-timeout", ETIMEDOUT, 507048, 9, "EI0015", "Communication_Error_Ranktable_Detect",
+	  "not all ranks joined the communicator within HCCL_CONNECT_TIMEOUT" },
+	{ CAUSE_SYNC_TIMEOUT, "sync-timeout", ETOOMANYREFS, 507046, 9, "", "", "the stream did not finish within the given time" },
+	{ CAUSE_SUSPENDED, "suspended", EBUSY, 107023, 22, "", "", "the communicator is suspended" },
+	{ CAUSE_ABORTED, "aborted", ECANCELED, 107022, 7, "", "", "the operation was taken down before it finished" },
+	{ CAUSE_DAEMON_GONE, "daemon-gone", ENOTCONN, 507010, 7, "EI0006", "Communication_Error_Get_Socket",
+	  "hccld does not answer" },
+	{ CAUSE_VERSION, "version", EPROTONOSUPPORT, 507000, 7, "EI0008", "Package_Error_Incorrect_HCCL_Version",
+	  "client library and daemon are too far apart in version" },
+	{ CAUSE_PROTOCOL, "protocol", EPROTO, 507000, 4, "EI9999", "Internal_Error", "a message or shared memory is malformed" },
+	{ CAUSE_MEMORY_FAULT, "memory-fault", EIO, 507053, 3, "EI0012", "Execution_Error_SDMA",
+	  "the memory of a buffer could not be read or written" },
+	{ CAUSE_PERMISSION, "permission", EACCES, 207006, 7, "EL0007", "No_Permission", "permission denied" },
+	{ CAUSE_BUSY, "busy", EAGAIN, 507000, 20, "", "", "busy, try again" },
+	{ CAUSE_INTERNAL, "internal", ENOTRECOVERABLE, 507000, 4, "EI9999", "Internal_Error", "internal error" },
+	{ CAUSE_SYSTEM_CALL, "system-call", EREMOTEIO, 507000, 8, "EI9999", "Internal_Error", "a system call failed" },
+	{ CAUSE_NOT_SUPPORTED, "argument-not-supported", EPROTOTYPE, 207000, 5, "EI0003", INVALID,
+	  "the operator does not support this argument" },
+};
+
+const struct status *status_of(uint32_t cause)
+{
+	return &table[cause < CAUSE_COUNT ? cause : CAUSE_INTERNAL];
+}
+
+enum cause status_cause(int error)
+{
+	if (error >= 0)
+		return CAUSE_NONE;
+	for (unsigned int i = 1; i < CAUSE_COUNT; i++)
+		if (table[i].error == -error)
+			return table[i].cause;
+	return CAUSE_SYSTEM_CALL;
+}
+
+int status_error(enum cause cause)
+{
+	return -status_of(cause)->error;
+}
+
+static const struct {
+	const char *name;
+	uint32_t size;
+} types[] = {
+	[0] = { "int8", 1 }, [1] = { "int16", 2 }, [2] = { "int32", 4 }, [3] = { "fp16", 2 }, [4] = { "fp32", 4 },
+	[5] = { "int64", 8 }, [6] = { "uint64", 8 }, [7] = { "uint8", 1 }, [8] = { "uint16", 2 }, [9] = { "uint32", 4 },
+	[10] = { "fp64", 8 }, [11] = { "bfp16", 2 }, [12] = { "int128", 16 }, [14] = { "hif8", 1 }, [15] = { "fp8e4m3", 1 },
+	[16] = { "fp8e5m2", 1 }, [17] = { "fp8e8m0", 1 },
+};
+
+uint32_t data_type_size(uint32_t data_type)
+{
+	return data_type < sizeof(types) / sizeof(types[0]) ? types[data_type].size : 0;
+}
+
+const char *data_type_name(uint32_t data_type)
+{
+	return data_type_size(data_type) ? types[data_type].name : "unknown";
+}
+
+/* "rank 3, pid 4711, killed by signal 9" */
+static void peer_text(const struct fault *fault, char *buffer, size_t size)
+{
+	char how[64] = "ended";
+
+	if (fault->peer_exit >= 0 && WIFSIGNALED(fault->peer_exit))
+		snprintf(how, sizeof(how), "killed by signal %d", WTERMSIG(fault->peer_exit));
+	else if (fault->peer_exit >= 0 && WIFEXITED(fault->peer_exit))
+		snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(fault->peer_exit));
+	snprintf(buffer, size, "rank %u, pid %d, %s", fault->peer, fault->peer_pid, how);
+}
+
+static void amount_text(uint64_t bytes, uint8_t type, char *buffer, size_t size)
+{
+	uint32_t width = data_type_size(type);
+
+	if (!width)
+		width = 1;
+	snprintf(buffer, size, "%" PRIu64 " bytes (%" PRIu64 " x %s)", bytes, bytes / width, data_type_name(type));
+}
+
+size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer, size_t size)
+{
+	const char *verb = fault->direction == ITEM_RECEIVE ? "receive from" : "send to";
+	const char *comm = comm_name && *comm_name ? comm_name : "?";
+	char peer[128], local[96], remote[96];
+	int n;
+
+	peer_text(fault, peer, sizeof(peer));
+	amount_text(fault->local_bytes, fault->local_type, local, sizeof(local));
+	amount_text(fault->remote_bytes, fault->remote_type, remote, sizeof(remote));
+	switch (fault->cause) {
+	case CAUSE_MISMATCH:
+		n = snprintf(buffer, size, "communicator %s: rank %u %s rank %u: item %u has %s, rank %u has %s; both ends must name the same number of bytes",
+			     comm, fault->rank, fault->direction == ITEM_RECEIVE ? "receives from" : "sends to", fault->peer,
+			     fault->item, local, fault->peer, remote);
+		break;
+	case CAUSE_PEER_DEAD:
+		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u: %s", comm, fault->rank, verb,
+			     fault->peer, peer);
+		break;
+	case CAUSE_EXEC_TIMEOUT:
+		n = snprintf(buffer, size, "communicator %s: rank %u waited %" PRIu64 " ms to %s rank %u (item %u, %s), pid %d: it did not post its side; HCCL_EXEC_TIMEOUT sets the limit, 0 means never",
+			     comm, fault->rank, fault->waited_ms, verb, fault->peer, fault->item, local, fault->peer_pid);
+		break;
+	case CAUSE_MEMORY_FAULT:
+	case CAUSE_NOT_DEVICE_MEMORY:
+	case CAUSE_ABORTED:
+		n = snprintf(buffer, size, "communicator %s: rank %u, item %u (%s rank %u): %s", comm, fault->rank, fault->item,
+			     verb, fault->peer, status_of(fault->cause)->text);
+		break;
+	default:
+		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u, pid %d: %s", comm, fault->rank, verb,
+			     fault->peer, fault->peer_pid, status_of(fault->cause)->text);
+	}
+	if (n < 0)
+		return 0;
+	return (size_t)n < size ? (size_t)n : size - 1;
+}

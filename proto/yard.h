@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The yard: one region per tenant, mapped by all its processes and by the daemon. Per context two lines: the state line (who
+ * advances the context) and the peer line, which is quiet while the context is busy. One bit per context tells the engine to look.
+ * tests/model/README.md has the ten rules for these words; code and model change together.
+ *
+ * The beacon is a page of its own that clients map read-only: the engine's `awake` and the daemon's incarnation.
+ */
+#pragma once
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+
+#define YARD_MAGIC 0x59415244u	/* "YARD" */
+#define YARD_VERSION 1u
+
+enum context_state {
+	CONTEXT_IDLE = 0,	/* free, nothing undone */
+	CONTEXT_LEFT = 1,	/* free, the engine must look */
+	CONTEXT_CLIENT = 2,	/* owned by a thread of the client */
+	CONTEXT_ENGINE = 3,	/* owned by the daemon's engine */
+	CONTEXT_SLEEP = 4,	/* free, a thread of the client sleeps on `news` and will drive */
+	CONTEXT_PARKED = 5,	/* free, the engine found nothing to do */
+};
+
+/* state: kind in the low 8 bits, a version above, so that a compare-and-swap never mistakes a later state for an earlier one. */
+static inline enum context_state yard_kind(uint64_t state)
+{
+	return (enum context_state)(state & 0xff);
+}
+
+static inline uint64_t yard_next(uint64_t state, enum context_state kind)
+{
+	return ((state >> 8) + 1) << 8 | (uint64_t)kind;
+}
+
+struct yard_context {
+	/* state line: written by whoever takes or leaves the context */
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t state;
+	/* peer line */
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint32_t asleep;	/* 1: state may be SLEEP or PARKED */
+	_Atomic uint32_t sleepers;	/* threads that sleep on `news` or are about to; written by the client */
+	_Atomic uint32_t news;		/* futex word */
+};
+static_assert(sizeof(struct yard_context) == 2 * HCCLD_CACHE_LINE, "two lines");
+
+struct yard {
+	uint32_t magic, version;
+	uint32_t context_count;
+	uint32_t reserved;
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t bits[HCCLD_YARD_CONTEXTS / 64];
+	struct yard_context contexts[HCCLD_YARD_CONTEXTS];
+};
+static_assert(sizeof(struct yard) == 64 + HCCLD_YARD_CONTEXTS / 8 + HCCLD_YARD_CONTEXTS * 128, "no holes");
+
+struct beacon {
+	uint32_t magic, version;
+	_Atomic uint32_t awake;		/* the engine looks at the bits by itself; 0: write its eventfd */
+	_Atomic uint32_t incarnation;	/* grows with each start of the daemon: a request without reply is sent again */
+};
