@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Not built yet in libhcomm.so: resources of communicators and endpoints, topology. One line per
+ * function, in the order of the headers: it answers "not supported" with a text that names it.
+ * Whoever builds one takes its line away.
+ */
+#include "client/unbuilt.h"
+#include "hccl/hccl_res.h"
+#include "hccl/hccl_res_expt.h"
+#include "hccl/hccl_channel.h"
+#include "hccl/hccl_rank_graph.h"
+#include "hcomm/hcomm_res.h"
+#include "hcomm/hcomm_channel.h"
+
+/* hccl/hccl_res.h */
+UNBUILT_HCCL(HcclGetHcclBuffer, (HcclComm comm, void **buffer, uint64_t *size))
+UNBUILT_HCCL(HcclThreadAcquire, (HcclComm comm, CommEngine engine, uint32_t threadNum,
+		uint32_t notifyNumPerThread, ThreadHandle *threads))
+UNBUILT_HCCL(HcclThreadAcquireWithStream, (HcclComm comm, CommEngine engine, aclrtStream stream,
+		uint32_t notifyNum, ThreadHandle *thread))
+UNBUILT_HCCL(HcclEngineCtxCreate, (HcclComm comm, const char *ctxTag, CommEngine engine,
+		uint64_t size, void **ctx))
+UNBUILT_HCCL(HcclEngineCtxGet, (HcclComm comm, const char *ctxTag, CommEngine engine, void **ctx,
+		uint64_t *size))
+UNBUILT_HCCL(HcclEngineCtxCopy, (HcclComm comm, CommEngine engine, const char *ctxTag,
+		const void *srcCtx, uint64_t size, uint64_t dstCtxOffset))
+UNBUILT_HCCL(HcclEngineCtxDestroy, (HcclComm comm, const char *ctxTag, CommEngine engine))
+UNBUILT_HCCL(HcclCommMemReg, (HcclComm comm, const char *memTag, const CommMem *mem,
+		HcclMemHandle *memHandle))
+UNBUILT_HCCL(HcclGetHcclBufferCleared, (HcclComm comm, void **buffer, uint64_t *size))
+UNBUILT_HCCL(HcclThreadAcquireWithConfig, (HcclComm comm, CommEngine engine, uint32_t threadNum,
+		ThreadType type, const ThreadConfig *config, ThreadHandle *threads))
+UNBUILT_HCCL(HcclDedicatedThreadAcquire, (HcclComm comm, HcclDedicatedThreadType useType,
+		uint32_t notifyNumPerThread, ThreadHandle *thread))
+UNBUILT_HCCL(HcclThreadResGetInfo, (HcclComm comm, ThreadHandle thread, ThreadResType resType,
+		uint32_t infoLen, void **info))
+
+/* hccl/hccl_res_expt.h */
+UNBUILT_HCCL(HcclThreadExportToCommEngine, (HcclComm comm, uint32_t threadNum,
+		const ThreadHandle *threads, CommEngine dstCommEngine,
+		ThreadHandle *exportedThreads))
+
+/* hccl/hccl_channel.h */
+UNBUILT_HCCL(HcclChannelAcquire, (HcclComm comm, CommEngine engine,
+		const HcclChannelDesc *channelDescs, uint32_t channelNum, ChannelHandle *channels))
+UNBUILT_HCCL(HcclChannelConfigCreate, (HcclChannelConfig *config))
+UNBUILT_HCCL(HcclChannelConfigDestroy, (HcclChannelConfig config))
+UNBUILT_HCCL(HcclChannelConfigSetInt, (HcclChannelConfig config, HcclChannelConfigType type,
+		uint32_t value))
+UNBUILT_HCCL(HcclChannelConfigSetStr, (HcclChannelConfig config, HcclChannelConfigType type,
+		const char *value))
+UNBUILT_HCCL(HcclChannelAcquireWithConfig, (HcclComm comm, CommEngine engine,
+		const HcclChannelDesc *channelDescs, uint32_t channelNum, HcclChannelConfig config,
+		ChannelHandle *channels))
+UNBUILT_HCCL(HcclChannelQuery, (HcclComm comm, CommEngine engine,
+		const HcclChannelDesc *channelDescs, uint32_t channelNum, ChannelHandle *channels))
+UNBUILT_HCCL(HcclChannelDestroy, (HcclComm comm, const ChannelHandle *channels,
+		uint32_t channelNum))
+UNBUILT_HCCL(HcclChannelGetHcclBuffer, (HcclComm comm, ChannelHandle channel, void **buffer,
+		uint64_t *size))
+UNBUILT_HCCL(HcclChannelGetRemoteMems, (HcclComm comm, ChannelHandle channel, uint32_t *memNum,
+		CommMem **remoteMems, char ***memTags))
+
+/* hccl/hccl_rank_graph.h */
+UNBUILT_HCCL(HcclRankGraphGetLayers, (HcclComm comm, uint32_t **netLayers, uint32_t *netLayerNum))
+UNBUILT_HCCL(HcclRankGraphGetRanksByLayer, (HcclComm comm, uint32_t netLayer, uint32_t **ranks,
+		uint32_t *rankNum))
+UNBUILT_HCCL(HcclRankGraphGetRankSizeByLayer, (HcclComm comm, uint32_t netLayer, uint32_t *rankNum))
+UNBUILT_HCCL(HcclRankGraphGetTopoTypeByLayer, (HcclComm comm, uint32_t netLayer,
+		CommTopo *topoType))
+UNBUILT_HCCL(HcclRankGraphGetInstSizeListByLayer, (HcclComm comm, uint32_t netLayer,
+		uint32_t **instSizeList, uint32_t *listSize))
+UNBUILT_HCCL(HcclRankGraphGetLinks, (HcclComm comm, uint32_t netLayer, uint32_t srcRank,
+		uint32_t dstRank, CommLink **links, uint32_t *linkNum))
+UNBUILT_HCCL(HcclRankGraphGetTopoInstsByLayer, (HcclComm comm, uint32_t netLayer,
+		uint32_t **topoInsts, uint32_t *topoInstNum))
+UNBUILT_HCCL(HcclRankGraphGetTopoType, (HcclComm comm, uint32_t netLayer, uint32_t topoInstId,
+		CommTopo *topoType))
+UNBUILT_HCCL(HcclRankGraphGetRanksByTopoInst, (HcclComm comm, uint32_t netLayer,
+		uint32_t topoInstId, uint32_t **ranks, uint32_t *rankNum))
+UNBUILT_HCCL(HcclGetHeterogMode, (HcclComm comm, HcclHeterogMode *mode))
+UNBUILT_HCCL(HcclRankGraphGetEndpointNum, (HcclComm comm, uint32_t layer, uint32_t topoInstId,
+		uint32_t *num))
+UNBUILT_HCCL(HcclRankGraphGetEndpointDesc, (HcclComm comm, uint32_t layer, uint32_t topoInstId,
+		uint32_t *descNum, EndpointDesc *endpointDesc))
+UNBUILT_HCCL(HcclRankGraphGetEndpointInfo, (HcclComm comm, uint32_t rankId,
+		const EndpointDesc *endpointDesc, EndpointAttr endpointAttr, uint32_t infoLen,
+		void *info))
+
+/* hcomm/hcomm_res.h */
+UNBUILT_HCOMM(HcommEndpointCreate, (const EndpointDesc *endpoint, EndpointHandle *endpointHandle))
+UNBUILT_HCOMM(HcommEndpointDestroy, (EndpointHandle endpointHandle))
+UNBUILT_HCOMM(HcommMemReg, (EndpointHandle endpointHandle, const char *memTag, const CommMem *mem,
+		HcommMemHandle *memHandle))
+UNBUILT_HCOMM(HcommMemUnreg, (EndpointHandle endpointHandle, HcommMemHandle memHandle))
+UNBUILT_HCOMM(HcommMemExport, (EndpointHandle endpointHandle, HcommMemHandle memHandle,
+		void **memDesc, uint32_t *memDescLen))
+UNBUILT_HCOMM(HcommMemImport, (EndpointHandle endpointHandle, const void *memDesc, uint32_t descLen,
+		CommMem *outMem))
+UNBUILT_HCOMM(HcommMemUnimport, (EndpointHandle endpointHandle, const void *memDesc,
+		uint32_t descLen))
+UNBUILT_HCOMM(HcommThreadAlloc, (CommEngine engine, uint32_t threadNum,
+		const uint32_t *notifyNumPerThread, ThreadHandle *threads))
+UNBUILT_HCOMM(HcommThreadFree, (const ThreadHandle *threads, uint32_t threadNum))
+UNBUILT_HCOMM(HcommEndpointGetDescNum, (int32_t deviceLogicId, uint32_t *descNum))
+UNBUILT_HCOMM(HcommEndpointGetDescs, (int32_t deviceLogicId, uint32_t *descNum,
+		EndpointDesc *endpointDescs))
+UNBUILT_HCOMM(HcommEndpointGetListenPort, (EndpointHandle endpointHandle, uint32_t *port))
+UNBUILT_HCOMM(HcommThreadResGetInfo, (ThreadHandle thread, ThreadResType resType, uint32_t infoLen,
+		void **info))
+UNBUILT_HCOMM(HcommEndpointCheckFeature, (HcommEndpointFeatureType featureType,
+		const EndpointDesc *endpointDesc, bool *value))
+UNBUILT_HCOMM(HcommMemAlloc, (void **ptr, size_t size))
+UNBUILT_HCOMM(HcommMemFree, (void *ptr))
+
+/* hcomm/hcomm_channel.h */
+UNBUILT_HCOMM(HcommChannelCreate, (EndpointHandle endpointHandle, CommEngine engine,
+		HcommChannelDesc *channelDescs, uint32_t channelNum, ChannelHandle *channels))
+UNBUILT_HCOMM(HcommChannelConfigCreate, (HcommChannelConfig *config))
+UNBUILT_HCOMM(HcommChannelConfigDestroy, (HcommChannelConfig config))
+UNBUILT_HCOMM(HcommChannelConfigSetInt, (HcommChannelConfig config, HcommChannelConfigType type,
+		uint32_t value))
+UNBUILT_HCOMM(HcommChannelCreateWithConfig, (EndpointHandle endpointHandle, CommEngine engine,
+		HcommChannelDesc *channelDescs, uint32_t channelNum, HcommChannelConfig config,
+		ChannelHandle *channels))
+UNBUILT_HCOMM(HcommChannelGetStatus, (const ChannelHandle *channelList, uint32_t listNum,
+		int32_t *statusList))
+UNBUILT_HCOMM(HcommChannelDestroy, (const ChannelHandle *channels, uint32_t channelNum))

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kills the executor at each of its numbered crash points, at each time it comes by, and lets a new executor go on from what is in
+ * shared memory. Before that the counters of pairs and the cursors of lanes are overwritten: they must be rebuilt from `completed`, the
+ * items' numbers and the commit words. Then every byte, every error and every counter must be what an undisturbed run gives.
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/executor.h"
+#include "tests/support/rig.h"
+
+static jmp_buf killed;
+static int armed_point;
+static uint32_t armed_count;
+
+void engine_crash_point(int point);
+void engine_crash_point(int point)
+{
+	if (armed_point == point && armed_count && --armed_count == 0)
+		longjmp(killed, 1);
+}
+
+#define RANKS 3u
+#define LARGE 300000u
+
+static uint32_t failures;
+
+static void expect(bool truth, const char *what, int point, uint32_t count)
+{
+	if (truth)
+		return;
+	failures++;
+	fprintf(stderr, "point %d, time %u: %s\n", point, count, what);
+}
+
+/* sizes of the messages that each pair exchanges, in order */
+static const uint32_t sizes[] = { 8, 40, 41, 3000, 65536, LARGE, 17 };
+#define MESSAGES (sizeof(sizes) / sizeof(sizes[0]))
+
+static uint64_t message_offset(uint32_t message)
+{
+	uint64_t offset = 0;
+
+	for (uint32_t i = 0; i < message; i++)
+		offset += (sizes[i] + 63u) & ~63u;
+	return offset;
+}
+
+static unsigned char pattern(uint32_t source, uint32_t destination, uint32_t message, uint64_t at)
+{
+	return (unsigned char)(source * 31 + destination * 17 + message * 7 + at * 13 + at / 251 + 1);
+}
+
+/* Places in a rank's memory. */
+static uint64_t send_place(uint32_t message)
+{
+	return message_offset(message);
+}
+
+static uint64_t receive_place(uint32_t message)
+{
+	return 1000000 + message_offset(message);
+}
+
+/* Three ranks, everyone exchanges all messages with the next one; two streams; copies, a fill and barriers in between. */
+static void submit(struct rig *rig)
+{
+	for (uint32_t rank = 0; rank < RANKS; rank++) {
+		uint32_t next = (rank + 1) % RANKS, previous = (rank + RANKS - 1) % RANKS;
+		struct rig_item items[2 * MESSAGES];
+
+		for (uint32_t m = 0; m < MESSAGES; m++)
+			for (uint32_t i = 0; i < sizes[m]; i++)
+				rig->ranks[rank].memory[send_place(m) + i] = pattern(rank, next, m, i);
+		/* the first messages one by one, on stream 0; the rest as one batch with duplicates */
+		items[0] = (struct rig_item){ ITEM_SEND, next, send_place(0), sizes[0], 7 };
+		items[1] = (struct rig_item){ ITEM_RECEIVE, previous, receive_place(0), sizes[0], 7 };
+		rig_submit(rig, rank, 0, items, 2, 0);
+		for (uint32_t m = 1; m < MESSAGES; m++) {
+			items[2 * (m - 1)] = (struct rig_item){ ITEM_RECEIVE, previous, receive_place(m), sizes[m], 7 };
+			items[2 * (m - 1) + 1] = (struct rig_item){ ITEM_SEND, next, send_place(m), sizes[m], 7 };
+		}
+		rig_submit(rig, rank, 0, items, 2 * (MESSAGES - 1), 0);
+		rig_submit_barrier(rig, rank, 0);
+		/* stream 1: a small and a large copy, a fill */
+		items[0] = (struct rig_item){ ITEM_COPY, 0, 3300000, 100, 7 };
+		items[1] = (struct rig_item){ ITEM_FILL, 0xa5, 3300200, 300, 7 };
+		items[2] = (struct rig_item){ ITEM_COPY, 0, 3400000, 200000, 7 };
+		rig_submit(rig, rank, 1, items, 3, 0);
+		rig_submit_barrier(rig, rank, 0);
+	}
+}
+
+static void check(struct rig *rig, int point, uint32_t count)
+{
+	for (uint32_t rank = 0; rank < RANKS; rank++) {
+		uint32_t previous = (rank + RANKS - 1) % RANKS;
+		const unsigned char *memory = rig->ranks[rank].memory;
+		struct pair_ring *in = rig_pair(rig, previous, rank);
+		uint32_t bad = 0;
+
+		expect(rig_is_done(rig, rank, 0) && rig_is_done(rig, rank, 1), "a stream is not done", point, count);
+		for (uint32_t m = 0; m < MESSAGES; m++)
+			for (uint64_t i = 0; i < sizes[m]; i++)
+				bad += memory[receive_place(m) + i] != pattern(previous, rank, m, i);
+		expect(bad == 0, "wrong bytes were received", point, count);
+		expect(!memcmp(memory + 3300000, memory, 100) && !memcmp(memory + 3400000, memory, 200000), "a copy is wrong", point,
+		       count);
+		for (uint32_t i = 0; i < 300; i++)
+			bad += memory[3300200 + i] != 0xa5;
+		expect(bad == 0, "a fill is wrong", point, count);
+		expect(in->tail == MESSAGES && in->received == MESSAGES && in->sent == MESSAGES && in->posted == MESSAGES,
+		       "a counter is not the number of messages", point, count);
+		expect(!in->failed && !rig->ranks[rank].streams[0]->fault_count, "an error without a cause", point, count);
+		expect(rig->comm.region->members[rank].barriers == 2, "barriers entered is not 2", point, count);
+	}
+	expect(rig->liars == 0, "the executor takes its own words for nonsense", point, count);
+}
+
+/* A mismatch: both ends fail, once, with the right cause, whatever happens in between. */
+static void submit_mismatch(struct rig *rig)
+{
+	struct rig_item send = { ITEM_SEND, 1, 0, 5000, 7 }, receive = { ITEM_RECEIVE, 0, 0, 5001, 7 };
+
+	rig_submit(rig, 0, 0, &send, 1, 0);
+	rig_submit(rig, 1, 0, &receive, 1, 0);
+}
+
+static void check_mismatch(struct rig *rig, int point, uint32_t count)
+{
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		struct stream_ring *ring = rig->ranks[rank].streams[0];
+
+		expect(rig_is_done(rig, rank, 0), "a stream is not done", point, count);
+		expect(ring->fault_count == 1 && ring->fault.cause == CAUSE_MISMATCH, "the mismatch was not recorded", point, count);
+		expect(ring->fault.rank == rank && ring->fault.local_bytes == (rank ? 5001 : 5000), "the record is not this end's", point,
+		       count);
+	}
+	expect(rig_pair(rig, 0, 1)->failed == 1 && rig_pair(rig, 0, 1)->received == 0, "the pair's words are wrong", point, count);
+}
+
+/* True if the point was reached @count times. */
+static bool crash_at(int point, uint32_t count, void (*start)(struct rig *), void (*verify)(struct rig *, int, uint32_t))
+{
+	struct rig *volatile rig = rig_new(RANKS, false);
+	volatile bool reached = false;
+
+	start(rig);
+	armed_point = point;
+	armed_count = count;
+	if (setjmp(killed) == 0) {
+		rig_run(rig);
+		armed_count = 0;
+	} else {
+		reached = true;
+		rig_forget_counters(rig);
+		rig_restart(rig);
+		rig_run(rig);
+	}
+	verify(rig, point, count);
+	rig_free(rig);
+	return reached;
+}
+
+int main(void)
+{
+	uint32_t crashes = 0;
+
+	for (int point = 1; point < CRASH_POINT_COUNT; point++) {
+		uint32_t before = crashes;
+
+		for (uint32_t count = 1; crash_at(point, count, submit, check); count++)
+			crashes++;
+		for (uint32_t count = 1; crash_at(point, count, submit_mismatch, check_mismatch); count++)
+			crashes++;
+		if (crashes == before) {
+			failures++;
+			fprintf(stderr, "point %d was never reached\n", point);
+		}
+	}
+	printf("%u crashes at %d points, %u failures\n", crashes, CRASH_POINT_COUNT - 1, failures);
+	return failures != 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/support/rig.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void *zeroed(size_t size)
+{
+	void *memory = NULL;
+	int r = posix_memalign(&memory, 4096, size);
+
+	assert(r == 0);
+	memset(memory, 0, size);
+	return memory;
+}
+
+static int rig_copy(void *destination, const void *source, size_t bytes, int value, bool non_temporal)
+{
+	if (source)
+		memcpy(destination, source, bytes);
+	else
+		memset(destination, value, bytes);
+	return 0;
+}
+
+static void rig_liar(void *data, struct view_session *session, const char *what)
+{
+	((struct rig *)data)->liars++;
+}
+
+static void rig_type_mismatch(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint8_t source_type,
+			      uint8_t destination_type)
+{
+	((struct rig *)data)->type_mismatches++;
+}
+
+static void rig_engine(struct rig *rig)
+{
+	struct engine_host host = { .data = rig, .copy = rig_copy, .liar = rig_liar, .type_mismatch = rig_type_mismatch };
+	int r = engine_new(&host, 64, &rig->engine);
+
+	assert(r == 0);
+}
+
+static void rig_context(struct rig *rig, uint32_t index, struct view_session *session)
+{
+	struct view_context *context = &rig->contexts[index];
+
+	context->session = session;
+	context->words = &rig->yard->contexts[index];
+	context->bit_word = &rig->yard->bits[index / 64];
+	context->bit = 1ull << (index % 64);
+	context->index = index;
+	atomic_store(&rig->view.contexts[index], context);
+}
+
+static void rig_rank(struct rig *rig, uint32_t index, bool shared)
+{
+	struct rig_rank *rank = &rig->ranks[index];
+	struct view_session *session = shared ? &rig->ranks[0].session : &rank->session;
+	struct view_segment *segment;
+	struct view_rank *handle;
+
+	if (!session->segments) {
+		session->id = index + 1;
+		session->segments = calloc(HCCLD_SEGMENTS_PER_SESSION, sizeof(*session->segments));
+		session->ranks = calloc(HCCLD_RANKS_PER_SESSION, sizeof(*session->ranks));
+		rig_context(rig, index, session);
+	}
+	rank->context = shared ? &rig->contexts[0] : &rig->contexts[index];
+	rank->memory = zeroed(RIG_MEMORY);
+	rank->segment = VIEW_ID(1, index);
+	segment = &session->segments[index];
+	segment->base = rank->memory;
+	segment->size = RIG_MEMORY;
+	atomic_store(&segment->id, rank->segment);
+	rank->handle = VIEW_ID(1, index);
+	handle = &session->ranks[index];
+	handle->comm = &rig->comm;
+	handle->context = rank->context;
+	handle->rank = index;
+	atomic_store(&handle->handle, rank->handle);
+	for (uint32_t s = 0; s < RIG_STREAMS; s++) {
+		uint32_t limit = atomic_load(&rank->context->stream_limit);
+
+		rank->streams[s] = zeroed(sizeof(struct stream_ring));
+		atomic_store(&rank->context->streams[limit], rank->streams[s]);
+		atomic_store(&rank->context->stream_limit, limit + 1);
+	}
+	atomic_store(&rig->comm.contexts[index], rank->context);
+	rig->comm.region->members[index].word = MEMBER_ALIVE;
+	rig->comm.region->members[index].pid = 1000 + (int)index;
+}
+
+struct rig *rig_new(uint32_t size, bool shared)
+{
+	struct rig *rig = zeroed(sizeof(*rig));
+
+	assert(size <= RIG_RANKS_MAX);
+	rig->size = size;
+	rig->yard = zeroed(sizeof(*rig->yard));
+	rig->view.yard = rig->yard;
+	rig->view.contexts = calloc(HCCLD_YARD_CONTEXTS, sizeof(*rig->view.contexts));
+	rig->comm.id = 7;
+	rig->comm.size = size;
+	rig->comm.region = zeroed(comm_region_size(size));
+	rig->comm.contexts = calloc(size, sizeof(*rig->comm.contexts));
+	rig->comm.pairs = calloc((size_t)size * size, sizeof(*rig->comm.pairs));
+	for (uint32_t i = 0; i < size * size; i++)
+		if (i / size != i % size)
+			atomic_store(&rig->comm.pairs[i].ring, (struct pair_ring *)zeroed(sizeof(struct pair_ring)));
+	for (uint32_t i = 0; i < size; i++)
+		rig_rank(rig, i, shared);
+	rig_engine(rig);
+	return rig;
+}
+
+struct rig *rig_free(struct rig *rig)
+{
+	engine_free(rig->engine);
+	for (uint32_t i = 0; i < rig->size * rig->size; i++)
+		free(atomic_load(&rig->comm.pairs[i].ring));
+	for (uint32_t i = 0; i < rig->size; i++) {
+		for (uint32_t s = 0; s < RIG_STREAMS; s++)
+			free(rig->ranks[i].streams[s]);
+		free(rig->ranks[i].memory);
+		free(rig->ranks[i].session.segments);
+		free(rig->ranks[i].session.ranks);
+	}
+	free(rig->comm.pairs);
+	free(rig->comm.contexts);
+	free(rig->comm.region);
+	free(rig->view.contexts);
+	free(rig->yard);
+	free(rig);
+	return NULL;
+}
+
+void rig_restart(struct rig *rig)
+{
+	engine_free(rig->engine);
+	memset(&rig->comm.flow, 0, sizeof(rig->comm.flow));
+	for (uint32_t i = 0; i < rig->size * rig->size; i++)
+		rig->comm.pairs[i].transfer = NULL;
+	for (uint32_t i = 0; i < rig->size; i++)
+		rig->contexts[i].dirty = rig->contexts[i].starved = false;
+	rig_engine(rig);
+	for (uint32_t i = 0; i < rig->size; i++)
+		if (rig->contexts[i].session)
+			engine_recover(rig->engine, &rig->contexts[i]);
+}
+
+void rig_forget_counters(struct rig *rig)
+{
+	for (uint32_t i = 0; i < rig->size * rig->size; i++) {
+		struct pair_ring *ring = atomic_load(&rig->comm.pairs[i].ring);
+
+		if (ring)
+			ring->sent = ring->posted = 0;
+	}
+	for (uint32_t i = 0; i < rig->size; i++) {
+		for (uint32_t s = 0; s < RIG_STREAMS; s++) {
+			struct stream_ring *ring = rig->ranks[i].streams[s];
+
+			const struct task *task = &ring->slots[ring->completed % HCCLD_STREAM_SLOTS].task;
+
+			/* only the head has cursors that moved */
+			if (ring->completed == ring->tail || task->kind != TASK_BATCH)
+				continue;
+			for (uint32_t index = 0; index < task->item_count; index++) {
+				struct item *item = &ring->slots[(ring->completed + 1 + index) % HCCLD_STREAM_SLOTS].item;
+
+				if (item->kind == ITEM_SEND || item->kind == ITEM_RECEIVE)
+					item->issue = item->done = index;
+			}
+		}
+	}
+}
+
+void rig_notify(struct rig *rig, struct view_context *context)
+{
+	uint64_t state;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	state = atomic_load(&context->words->state);
+	while (yard_kind(state) != CONTEXT_LEFT && yard_kind(state) != CONTEXT_ENGINE)
+		if (atomic_compare_exchange_strong(&context->words->state, &state, yard_next(state, CONTEXT_LEFT))) {
+			atomic_fetch_or(context->bit_word, context->bit);
+			break;
+		}
+}
+
+/* Links items into lanes as a client does. Returns the first lane. */
+static uint32_t rig_link(struct item *items, uint32_t count)
+{
+	uint32_t first = LANE_END, last_head = LANE_END;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t before = LANE_END;
+
+		items[i].next = items[i].next_lane = LANE_END;
+		if (items[i].kind == ITEM_SOURCE)
+			continue;
+		for (uint32_t j = 0; j < i && (items[i].kind == ITEM_SEND || items[i].kind == ITEM_RECEIVE); j++)
+			if (items[j].kind == items[i].kind && items[j].peer == items[i].peer)
+				before = j;
+		if (before != LANE_END) {
+			items[before].next = i;
+			continue;
+		}
+		items[i].issue = items[i].done = i;
+		if (last_head == LANE_END)
+			first = i;
+		else
+			items[last_head].next_lane = i;
+		last_head = i;
+	}
+	return first;
+}
+
+static void rig_task(struct rig *rig, uint32_t rank, uint32_t stream, struct task task, const struct item *items, uint32_t count)
+{
+	struct stream_ring *ring = rig->ranks[rank].streams[stream];
+	uint64_t tail = atomic_load(&ring->tail);
+
+	assert(tail + 1 + count - atomic_load(&ring->completed) <= HCCLD_STREAM_SLOTS);
+	task.slot_count = (uint16_t)(count + 1);
+	task.item_count = count;
+	task.rank = rig->ranks[rank].handle;
+	memcpy(&ring->slots[tail % HCCLD_STREAM_SLOTS].task, &task, sizeof(task));
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(&ring->slots[(tail + 1 + i) % HCCLD_STREAM_SLOTS].item, &items[i], sizeof(items[i]));
+	atomic_store_explicit(&ring->tail, tail + 1 + count, memory_order_release);
+	rig_notify(rig, rig->ranks[rank].context);
+}
+
+void rig_submit(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms)
+{
+	struct item slots[64];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		assert(n + 2 <= 64);
+		memset(&slots[n], 0, sizeof(slots[n]));
+		slots[n].kind = (uint8_t)items[i].kind;
+		slots[n].peer = items[i].peer;
+		slots[n].bytes = items[i].bytes;
+		slots[n].data_type = items[i].type;
+		slots[n].segment = rig->ranks[rank].segment;
+		slots[n].offset = items[i].offset;
+		n++;
+		if (items[i].kind == ITEM_COPY) {
+			slots[n] = slots[n - 1];
+			slots[n].kind = ITEM_SOURCE;
+			slots[n].offset = items[i].peer;
+			n++;
+		}
+	}
+	rig_task(rig, rank, stream, (struct task){ .kind = TASK_BATCH, .timeout_ms = timeout_ms, .first_lane = rig_link(slots, n) },
+		 slots, n);
+}
+
+void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream)
+{
+	rig_task(rig, rank, stream, (struct task){ .kind = TASK_BARRIER, .first_lane = LANE_END }, NULL, 0);
+}
+
+uint32_t rig_run(struct rig *rig)
+{
+	uint32_t rounds = 0;
+	bool worked = true;
+
+	while (worked) {
+		struct engine_slice slice;
+
+		worked = false;
+		assert(++rounds < 100000);
+		for (uint32_t i = 0; i < rig->size; i++)
+			if (rig->contexts[i].session && (atomic_load(rig->contexts[i].bit_word) & rig->contexts[i].bit))
+				worked |= engine_look(rig->engine, &rig->contexts[i]);
+		if (engine_slice_next(rig->engine, &slice)) {
+			slice.result = rig_copy(slice.destination, slice.source, slice.bytes, slice.value, false);
+			engine_slice_done(rig->engine, &slice);
+			worked = true;
+		}
+	}
+	return rounds;
+}
+
+bool rig_is_done(const struct rig *rig, uint32_t rank, uint32_t stream)
+{
+	const struct stream_ring *ring = rig->ranks[rank].streams[stream];
+
+	return atomic_load(&ring->completed) == atomic_load(&ring->tail);
+}
+
+struct pair_ring *rig_pair(struct rig *rig, uint32_t source, uint32_t destination)
+{
+	return atomic_load(&view_pair_of(&rig->comm, source, destination)->ring);
+}

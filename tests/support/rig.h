@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks, streams and a communicator in plain memory of one process, driven by the executor alone: for tests of engine/ without daemon,
+ * sockets or clients. Rank r has its own context and session with one segment of memory; several ranks may share a context.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+
+#define RIG_RANKS_MAX 8u
+#define RIG_STREAMS 2u
+#define RIG_MEMORY (4u << 20)
+
+struct rig_rank {
+	struct view_session session;
+	struct view_context *context;
+	struct stream_ring *streams[RIG_STREAMS];
+	unsigned char *memory;
+	uint64_t segment, handle;
+};
+
+struct rig {
+	uint32_t size;
+	struct yard *yard;
+	struct view_yard view;
+	struct view_comm comm;
+	struct view_context contexts[RIG_RANKS_MAX];
+	struct rig_rank ranks[RIG_RANKS_MAX];
+	struct engine *engine;
+	uint32_t liars, type_mismatches;
+};
+
+/* What one item of a test says; offsets are in the rank's memory. */
+struct rig_item {
+	enum item_kind kind;	/* ITEM_COPY: from offset `peer` */
+	uint32_t peer;
+	uint64_t offset, bytes;
+	uint8_t type;
+};
+
+/* @shared: all ranks in the context of rank 0. */
+struct rig *rig_new(uint32_t size, bool shared);
+struct rig *rig_free(struct rig *rig);
+/* A new executor in place of the old one, as after a crash: private state gone, contexts recovered. */
+void rig_restart(struct rig *rig);
+/* Overwrites what must be rebuilt from other words: the counters of pairs and the cursors of lanes. */
+void rig_forget_counters(struct rig *rig);
+void rig_submit(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms);
+void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream);
+/* Tells the executor as a client would (rule R5). */
+void rig_notify(struct rig *rig, struct view_context *context);
+/* Rounds over the set bits and slices until nothing moves. Returns the rounds. */
+uint32_t rig_run(struct rig *rig);
+bool rig_is_done(const struct rig *rig, uint32_t rank, uint32_t stream);
+struct pair_ring *rig_pair(struct rig *rig, uint32_t source, uint32_t destination);
