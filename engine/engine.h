@@ -19,10 +19,10 @@ struct engine;
 struct engine_host {
 	void *data;
 	/*
-	 * Copies or fills (@source NULL: with @value) with a recovery point for SIGBUS. 0 or -EIO. @non_temporal: stores past the cache,
-	 * followed by a store fence.
+	 * Small copies are made by the executor itself between these two; guard_end() gives -EIO if memory was lost in between (SIGBUS).
 	 */
-	int (*copy)(void *destination, const void *source, size_t bytes, int value, bool non_temporal);
+	void (*guard_begin)(void);
+	int (*guard_end)(void);
 	/* A client wrote nonsense into shared memory; its session must end. @what is static. */
 	void (*liar)(void *data, struct view_session *session, const char *what);
 	/* Types of equal size differ; said once per pair. */

@@ -47,7 +47,8 @@ struct batch {
 	struct stream_ring *ring;
 	uint64_t position;		/* of the task's header slot */
 	struct task task;		/* copy: judged once, never read again */
-	struct item *side;		/* items in a side buffer, or NULL */
+	struct item *items;		/* item i is items[(first + i) & mask]: in the ring or in a side buffer */
+	uint64_t first, mask;
 	struct view_rank *rank;		/* NULL for copies */
 };
 
@@ -63,8 +64,12 @@ void engine_crash_point(int point);
 #endif
 #define CRASH_POINT_COUNT 21
 
+static inline struct item *batch_item(struct batch *batch, uint32_t index)
+{
+	return &batch->items[(batch->first + index) & batch->mask];
+}
+
 /* task.c */
-struct item *batch_item(struct batch *batch, uint32_t index);
 /* Reads the head task of @ring. 0, -EAGAIN: empty; -EPROTO: nonsense. */
 int batch_open(struct engine *engine, struct view_context *context, struct stream_ring *ring, struct batch *ret_batch);
 /* Runs what can be run at the head of the stream; true if anything was completed or published. */
@@ -76,9 +81,12 @@ void member_fault(struct comm_member *member, const struct fault *fault);
 int lane_send(struct batch *batch, uint32_t head_index);
 int lane_receive(struct batch *batch, uint32_t head_index);
 void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, const struct fault *fault);
-/* P4: commits receive @number of the pair if its source is still good. 0 or the cause why not. */
-enum cause pair_commit(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, uint64_t number,
-		       struct view_segment *source_segment);
+/*
+ * P4: commits the receives up to @number, whose copies are done, if their source is still good. @source_segment: where they were
+ * pulled from, NULL if they were inline. 0 or the cause why not.
+ */
+enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pair_ring *ring, uint32_t source, uint32_t destination,
+		       uint64_t number, struct view_segment *source_segment);
 /* Fills what both ends know: ranks, pid and exit of the peer. */
 struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, enum item_kind direction);
 

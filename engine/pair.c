@@ -19,13 +19,15 @@ struct lane {
 	uint32_t source, destination;
 	enum item_kind kind;
 	struct comm_member *peer_member;
+	struct item *items;		/* as in struct batch */
+	uint64_t first, mask;
+	uint32_t count;
 };
 
 struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, enum item_kind direction)
 {
 	const struct comm_member *member = &comm->region->members[peer];
-
-	return (struct fault){
+	struct fault fault = {
 		.cause = cause,
 		.rank = rank,
 		.peer = peer,
@@ -34,6 +36,18 @@ struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank,
 		.direction = direction,
 		.comm = comm->id,
 	};
+
+	if ((cause == CAUSE_PEER_LEFT || cause == CAUSE_PEER_GAVE_UP) &&
+	    atomic_load_explicit(&member->async, memory_order_acquire) == 2) {
+		const struct fault *theirs = &member->fault;
+		bool is_first = !theirs->first_cause;
+
+		fault.first_cause = is_first ? theirs->cause : theirs->first_cause;
+		fault.first_rank = is_first ? theirs->peer : theirs->first_rank;
+		fault.first_pid = is_first ? theirs->peer_pid : theirs->first_pid;
+		fault.first_exit = is_first ? theirs->peer_exit : theirs->first_exit;
+	}
+	return fault;
 }
 
 void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, const struct fault *fault)
@@ -53,24 +67,24 @@ void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, u
 	context_dirty(engine, atomic_load_explicit(&comm->contexts[destination], memory_order_acquire));
 }
 
-enum cause pair_commit(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, uint64_t number,
-		       struct view_segment *source_segment)
+enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pair_ring *ring, uint32_t source, uint32_t destination,
+		       uint64_t number, struct view_segment *source_segment)
 {
-	struct pair_ring *ring = atomic_load_explicit(&view_pair_of(comm, source, destination)->ring, memory_order_acquire);
-	uint32_t word;
-
 	/*
-	 * The copy's loads are before this fence, the checks behind it: whoever invalidates the source stores its word first and reuses
+	 * The copies' loads are before this fence, the checks behind it: whoever invalidates the source stores its word first and reuses
 	 * the memory later, so a copy that saw reused memory sees the word here.
 	 */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&comm->region->abort, memory_order_relaxed))
 		return CAUSE_ABORTED;
-	word = atomic_load_explicit(&comm->region->members[source].word, memory_order_relaxed);
-	if (source_segment && word != MEMBER_ALIVE)
-		return word == MEMBER_LEFT ? CAUSE_PEER_LEFT : CAUSE_PEER_DEAD;
-	if (source_segment && atomic_load_explicit(&source_segment->retired, memory_order_relaxed))
-		return CAUSE_PEER_MEMORY;
+	if (source_segment) {
+		uint32_t word = atomic_load_explicit(&comm->region->members[source].word, memory_order_relaxed);
+
+		if (word != MEMBER_ALIVE)
+			return word == MEMBER_LEFT ? CAUSE_PEER_LEFT : CAUSE_PEER_DEAD;
+		if (atomic_load_explicit(&source_segment->retired, memory_order_relaxed))
+			return CAUSE_PEER_MEMORY;
+	}
 	if (atomic_load_explicit(&ring->revoked, memory_order_relaxed) >= number)
 		return CAUSE_PEER_MEMORY;
 	CRASH_POINT(3);
@@ -86,6 +100,10 @@ static int lane_open(struct batch *batch, uint32_t head_index, struct lane *lane
 {
 	lane->batch = batch;
 	lane->comm = batch->rank->comm;
+	lane->items = batch->items;
+	lane->first = batch->first;
+	lane->mask = batch->mask;
+	lane->count = batch->task.item_count;
 	lane->head = batch_item(batch, head_index);
 	lane->kind = lane->head->kind;
 	lane->rank = batch->rank->rank;
@@ -101,14 +119,11 @@ static int lane_open(struct batch *batch, uint32_t head_index, struct lane *lane
 }
 
 /* Item @index of the lane, if it belongs to it. */
-static struct item *lane_item(struct lane *lane, uint32_t index)
+static inline __attribute__((always_inline)) struct item *lane_item(const struct lane *lane, uint32_t index)
 {
-	struct item *item;
+	struct item *item = &lane->items[(lane->first + index) & lane->mask];
 
-	if (index >= lane->batch->task.item_count)
-		return NULL;
-	item = batch_item(lane->batch, index);
-	return item->kind == lane->kind && item->peer == lane->peer ? item : NULL;
+	return index < lane->count && item->kind == lane->kind && item->peer == lane->peer ? item : NULL;
 }
 
 /* Why items of this lane that are not covered by the pair's words can never be: CAUSE_NONE while they can. */
@@ -151,8 +166,8 @@ static void lane_item_fail(struct lane *lane, uint32_t index, struct item *item,
 	member_fault(&lane->comm->region->members[lane->rank], &fault);
 }
 
-/* Writes offer @number for @item into the ring (P2, second half). */
-static void lane_offer(struct lane *lane, const struct item *item, uint64_t number)
+/* Writes offer @number for @item into its slot. True if the payload was copied in (to be guarded). */
+static bool lane_offer(struct lane *lane, const struct item *item, uint64_t number)
 {
 	struct pair_offer *slot = &lane->ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
 	uint64_t bytes = item->bytes, offset = item->offset, segment = item->segment;
@@ -162,63 +177,84 @@ static void lane_offer(struct lane *lane, const struct item *item, uint64_t numb
 	slot->bytes = bytes;
 	slot->data_type = item->data_type;
 	slot->where = OFFER_SEGMENT;
-	slot->segment = segment;
-	slot->offset = offset;
 	if (bytes <= HCCLD_INLINE_MAX) {
 		from = view_segment_find(lane->batch->context->session, segment, offset, bytes);
-		/* memory that is gone: left to the receiver, who finds the segment missing */
-		if (from && lane->batch->engine->host.copy(slot->payload, from->base + offset, bytes, 0, false) == 0)
+		if (from) {
 			slot->where = OFFER_INLINE;
-		else
-			slot->segment = 0;
+			memcpy(slot->payload, from->base + offset, bytes);
+			return true;
+		}
+		segment = 0;	/* memory that is gone: the receiver finds nothing there */
 	}
-	CRASH_POINT(5);
-	/* release: the slot is complete before anybody can see the number */
-	atomic_store_explicit(&lane->ring->tail, number, memory_order_release);
-	CRASH_POINT(6);
+	slot->segment = segment;
+	slot->offset = offset;
+	return false;
 }
 
-/* Numbers and offers as many items as the ring takes. Returns false on nonsense. */
+/* The payloads of offers from @first on were copied from memory that was lost. */
+static void lane_offers_spoil(struct lane *lane, uint64_t first, uint64_t last)
+{
+	for (uint64_t number = first; number <= last; number++) {
+		struct pair_offer *slot = &lane->ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+
+		if (slot->where == OFFER_INLINE) {
+			slot->where = OFFER_SEGMENT;
+			slot->segment = 0;
+		}
+	}
+}
+
+/* P2: numbers and offers a run of as many items as the ring takes. False on nonsense. */
 static bool lane_send_issue(struct lane *lane)
 {
+	struct engine *engine = lane->batch->engine;
 	uint32_t index = atomic_load_explicit(&lane->head->issue, memory_order_relaxed), start = index;
-	uint64_t tail = atomic_load_explicit(&lane->ring->tail, memory_order_relaxed);
-	uint64_t received = atomic_load_explicit(&lane->ring->received, memory_order_acquire), first = tail;
+	uint64_t tail = atomic_load_explicit(&lane->ring->tail, memory_order_relaxed), last = tail;
+	uint64_t sent = atomic_load_explicit(&lane->ring->sent, memory_order_relaxed);
+	uint64_t limit = atomic_load_explicit(&lane->ring->received, memory_order_acquire) + HCCLD_PAIR_SLOTS;
+	bool guarded = false, sane = true;
 
+	engine->host.guard_begin();
 	while (index != LANE_END) {
 		struct item *item = lane_item(lane, index);
 		uint64_t number;
 		uint32_t next;
 
-		if (!item)
-			return false;
+		if (!(sane = item != NULL))
+			break;
 		number = atomic_load_explicit(&item->number, memory_order_relaxed);
-		if (!number) {
-			/* a number assigned and not offered is somebody else's: one at a time (P2) */
-			if (tail - received >= HCCLD_PAIR_SLOTS || atomic_load_explicit(&lane->ring->sent, memory_order_relaxed) != tail)
+		if (number > tail || !number) {
+			if (last >= limit || (!number && last < sent))
+				break;	/* no room, or numbers that another lane was given and has not offered */
+			if (number && !(sane = number == last + 1))
 				break;
-			number = tail + 1;
-			atomic_store_explicit(&item->number, number, memory_order_release);
-			CRASH_POINT(7);
-			atomic_store_explicit(&lane->ring->sent, number, memory_order_release);
-			CRASH_POINT(8);
-		}
-		if (number > tail) {
-			if (number != tail + 1)
-				return false;
-			lane_offer(lane, item, number);
-			tail = number;
+			last++;
+			if (!number) {
+				atomic_store_explicit(&item->number, last, memory_order_release);
+				CRASH_POINT(7);
+			}
+			guarded |= lane_offer(lane, item, last);
 		}
 		next = item->next;
-		if (next <= index)
-			return false;
+		if (!(sane = next > index))
+			break;
 		index = next;
 	}
+	if (engine->host.guard_end() < 0 && guarded)
+		lane_offers_spoil(lane, tail + 1, last);
+	if (last != tail) {
+		if (last > sent)
+			atomic_store_explicit(&lane->ring->sent, last, memory_order_release);
+		CRASH_POINT(5);
+		/* release: the slots are complete before anybody can see the number */
+		atomic_store_explicit(&lane->ring->tail, last, memory_order_release);
+		CRASH_POINT(6);
+		context_dirty(engine, atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire));
+	}
+	CRASH_POINT(8);
 	if (index != start)
 		atomic_store_explicit(&lane->head->issue, index, memory_order_relaxed);
-	if (tail != first)
-		context_dirty(lane->batch->engine, atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire));
-	return true;
+	return sane;
 }
 
 int lane_send(struct batch *batch, uint32_t head_index)
@@ -352,55 +388,124 @@ static bool lane_receive_large(struct lane *lane, struct item *item, const struc
 	return true;
 }
 
+/* A run of receives that are copied one after the other and committed together. */
+struct run {
+	uint64_t first, last;			/* committed before it; copied so far */
+	struct view_segment *source;		/* where it pulls from; NULL: inline offers only so far */
+	const struct item *failed_item;		/* ended by `cause` */
+	struct pair_offer offer;		/* of that item */
+	enum cause cause;
+	bool full;				/* the next one cannot join */
+};
+
+/* Offer @offer (ours: a copy) is in a segment of the source. */
+static void run_pull_segment(struct lane *lane, struct run *run, struct item *item, const struct pair_offer *offer,
+			     struct view_segment *to, uint64_t to_offset)
+{
+	struct view_context *source = atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire);
+	struct view_segment *from = NULL;
+
+	run->cause = lane_peer_cause(lane);
+	if (!run->cause && !source)
+		run->cause = CAUSE_PEER_LEFT;
+	if (!run->cause && !(from = view_segment_find(source->session, offer->segment, offer->offset, offer->bytes)))
+		run->cause = CAUSE_PEER_MEMORY;
+	if (run->cause)
+		return;
+	if (offer->bytes > HCCLD_SMALL_COPY) {
+		/* alone, and not here */
+		if (run->last == run->first)
+			lane_receive_large(lane, item, offer, source, from, to);
+		run->full = true;
+		return;
+	}
+	if (run->source && run->source != from) {
+		run->full = true;
+		return;
+	}
+	run->source = from;
+	memcpy(to->base + to_offset, from->base + offer->offset, offer->bytes);
+	run->last++;
+}
+
+/* Receive run->last + 1 has its offer: copies it if it may join the run. */
+static void run_pull(struct lane *lane, struct run *run, struct item *item)
+{
+	struct view_segment *to;
+	uint64_t bytes = item->bytes, offset = item->offset, segment = item->segment;
+	uint8_t type = item->data_type;
+	struct pair_offer *offer = &run->offer;
+
+	/* the source's process may be able to write the slot: judge the copy */
+	memcpy(offer, &lane->ring->slots[run->last % HCCLD_PAIR_SLOTS], sizeof(*offer));
+	if (offer->number != run->last + 1 || (offer->where == OFFER_INLINE && offer->bytes > HCCLD_INLINE_MAX))
+		run->cause = CAUSE_PROTOCOL;
+	else if (offer->bytes != bytes)
+		run->cause = CAUSE_MISMATCH;
+	else if (!(to = view_segment_find(lane->batch->context->session, segment, offset, bytes)))
+		run->cause = CAUSE_NOT_DEVICE_MEMORY;
+	else if (offer->where == OFFER_INLINE) {
+		memcpy(to->base + offset, offer->payload, bytes);
+		run->last++;
+	} else {
+		run_pull_segment(lane, run, item, offer, to, offset);
+	}
+	if (run->cause)
+		run->failed_item = item;
+	else if (offer->data_type != type && !lane->pair->type_warned) {
+		struct engine_host *host = &lane->batch->engine->host;
+
+		lane->pair->type_warned = true;
+		host->type_mismatch(host->data, lane->comm, lane->source, lane->destination, offer->data_type, type);
+	}
+}
+
 /*
- * Receive @number is the next to commit and its offer is there: pulls it. True if the pair's words changed (committed or failed).
+ * Pulls and commits what is there for the lane from item @index on. True if the pair's words changed: look again. @index is moved past
+ * what is received.
  */
-static bool lane_receive_pull(struct lane *lane, struct item *item, uint64_t number)
+static bool lane_receive_run(struct lane *lane, uint32_t *index)
 {
 	struct engine *engine = lane->batch->engine;
-	struct view_segment *to, *from = NULL;
-	struct view_context *source;
-	struct item wanted = { .bytes = item->bytes, .segment = item->segment, .offset = item->offset, .data_type = item->data_type };
-	struct pair_offer offer;
-	enum cause cause = CAUSE_NONE;
-	int r;
+	uint64_t tail = atomic_load_explicit(&lane->ring->tail, memory_order_acquire);
+	uint64_t received = atomic_load_explicit(&lane->ring->received, memory_order_relaxed);
+	struct run run = { .first = received, .last = received };
+	uint32_t at = *index;
+	struct item *item = NULL;
 
-	/* the source's process can write the slot at any time: judge the copy */
-	memcpy(&offer, &lane->ring->slots[(number - 1) % HCCLD_PAIR_SLOTS], sizeof(offer));
-	if (offer.number != number || (offer.where == OFFER_INLINE && offer.bytes > HCCLD_INLINE_MAX))
-		cause = CAUSE_PROTOCOL;
-	else if (offer.bytes != wanted.bytes)
-		cause = CAUSE_MISMATCH;
-	if (!cause && offer.data_type != wanted.data_type && !lane->pair->type_warned) {
-		lane->pair->type_warned = true;
-		engine->host.type_mismatch(engine->host.data, lane->comm, lane->source, lane->destination, offer.data_type,
-					   wanted.data_type);
+	if (lane->pair->transfer)
+		return false;	/* one large copy per pair at a time */
+	engine->host.guard_begin();
+	while (at != LANE_END && !run.cause && !run.full && (item = lane_item(lane, at)) != NULL && item->next > at) {
+		uint64_t number = atomic_load_explicit(&item->number, memory_order_relaxed);
+
+		if (number != run.last + 1 || number > tail)
+			break;
+		run_pull(lane, &run, item);
+		if (run.last == number)
+			at = item->next;
 	}
-	to = view_segment_find(lane->batch->context->session, wanted.segment, wanted.offset, wanted.bytes);
-	if (!cause && !to)
-		cause = CAUSE_NOT_DEVICE_MEMORY;
-	if (!cause && offer.where != OFFER_INLINE) {
-		source = atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire);
-		cause = lane_peer_cause(lane);
-		if (!cause && !source)
-			cause = CAUSE_PEER_LEFT;
-		from = cause ? NULL : view_segment_find(source->session, offer.segment, offer.offset, offer.bytes);
-		if (!cause && !from)
-			cause = CAUSE_PEER_MEMORY;
-		if (!cause && offer.bytes > HCCLD_SMALL_COPY) {
-			lane_receive_large(lane, item, &offer, source, from, to);
-			return false;
+	CRASH_POINT(12);
+	if (engine->host.guard_end() < 0) {
+		run.cause = CAUSE_MEMORY_FAULT;
+		run.failed_item = lane_item(lane, *index);
+		run.offer.bytes = run.failed_item->bytes;
+		run.last = received;
+	}
+	if (run.last != received) {
+		enum cause cause = pair_commit(engine, lane->comm, lane->ring, lane->source, lane->destination, run.last, run.source);
+
+		if (cause) {
+			run.cause = cause;
+			run.failed_item = lane_item(lane, *index);
+			run.last = received;
+		} else {
+			*index = at;
 		}
 	}
-	if (!cause) {
-		r = engine->host.copy(to->base + wanted.offset, from ? from->base + offer.offset : offer.payload, offer.bytes, 0, false);
-		CRASH_POINT(12);
-		cause = r < 0 ? CAUSE_MEMORY_FAULT
-			      : pair_commit(engine, lane->comm, lane->source, lane->destination, number, from);
-	}
-	if (cause)
-		lane_receive_fail(lane, cause, item, number, &offer);
-	return true;
+	if (run.cause)
+		lane_receive_fail(lane, run.cause, run.failed_item, run.last + 1, &run.offer);
+	return run.cause || run.last != received;
 }
 
 int lane_receive(struct batch *batch, uint32_t head_index)
@@ -429,22 +534,19 @@ int lane_receive(struct batch *batch, uint32_t head_index)
 		peer_cause = lane_peer_cause(&lane);
 		failed = atomic_load_explicit(&lane.ring->failed, memory_order_acquire);
 		received = atomic_load_explicit(&lane.ring->received, memory_order_relaxed);
-		if (received < number && failed && number >= failed) {
+		if (received >= number) {
+			done = next;
+		} else if (failed && number >= failed) {
 			lane_item_fail(&lane, done, item, lane_pair_fault(&lane));
-		} else if (received < number) {
-			/* receives commit in number order, whatever their stream; one large copy per pair at a time */
-			if (number != received + 1 || lane.pair->transfer)
+			done = next;
+		} else if (number != received + 1) {
+			break;	/* receives commit in number order, whatever their stream */
+		} else if (!lane_receive_run(&lane, &done)) {
+			/* nothing more can come from a peer that is gone */
+			if (!peer_cause || lane.pair->transfer || atomic_load_explicit(&lane.ring->tail, memory_order_acquire) >= number)
 				break;
-			if (atomic_load_explicit(&lane.ring->tail, memory_order_acquire) < number) {
-				if (!peer_cause)
-					break;
-				lane_receive_fail(&lane, peer_cause, item, number, NULL);
-			} else if (!lane_receive_pull(&lane, item, number)) {
-				break;
-			}
-			continue;	/* look at the words again */
+			lane_receive_fail(&lane, peer_cause, item, number, NULL);
 		}
-		done = next;
 	}
 	if (done != start) {
 		CRASH_POINT(13);

@@ -19,13 +19,6 @@ static uint64_t clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-struct item *batch_item(struct batch *batch, uint32_t index)
-{
-	if (batch->side)
-		return &batch->side[index];
-	return &batch->ring->slots[(batch->position + 1 + index) % HCCLD_STREAM_SLOTS].item;
-}
-
 int batch_open(struct engine *engine, struct view_context *context, struct stream_ring *ring, struct batch *ret_batch)
 {
 	uint64_t completed = atomic_load_explicit(&ring->completed, memory_order_relaxed);
@@ -41,7 +34,9 @@ int batch_open(struct engine *engine, struct view_context *context, struct strea
 	ret_batch->context = context;
 	ret_batch->ring = ring;
 	ret_batch->position = completed;
-	ret_batch->side = NULL;
+	ret_batch->items = &ring->slots[0].item;
+	ret_batch->first = completed + 1;
+	ret_batch->mask = HCCLD_STREAM_SLOTS - 1;
 	memcpy(task, &ring->slots[completed % HCCLD_STREAM_SLOTS].task, sizeof(*task));
 	if (task->slot_count == 0 || task->slot_count > tail - completed || task->item_count > 2 * HCCLD_BATCH_ITEMS_MAX)
 		return -EPROTO;
@@ -51,7 +46,9 @@ int batch_open(struct engine *engine, struct view_context *context, struct strea
 		side = view_segment_find(context->session, task->side, 0, (uint64_t)task->item_count * sizeof(struct item));
 		if (!side)
 			return -EPROTO;
-		ret_batch->side = (struct item *)side->base;
+		ret_batch->items = (struct item *)side->base;
+		ret_batch->first = 0;
+		ret_batch->mask = UINT64_MAX;
 	} else if (task->slot_count != task->item_count + 1) {
 		return -EPROTO;
 	}
@@ -116,10 +113,12 @@ static int lane_copy(struct batch *batch, uint32_t index)
 		return 1;
 	}
 	if (to.bytes <= HCCLD_SMALL_COPY) {
-		int r = batch->engine->host.copy(destination->base + to.offset, source ? source->base + from.offset : NULL, to.bytes,
-						 (int)(to.peer & 0xff), false);
-
-		if (r < 0) {
+		batch->engine->host.guard_begin();
+		if (source)
+			memcpy(destination->base + to.offset, source->base + from.offset, to.bytes);
+		else
+			memset(destination->base + to.offset, (int)(to.peer & 0xff), to.bytes);
+		if (batch->engine->host.guard_end() < 0) {
 			struct fault fault = { .cause = CAUSE_MEMORY_FAULT, .item = index, .local_bytes = to.bytes };
 
 			stream_fault(batch->ring, &fault);

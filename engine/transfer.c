@@ -148,8 +148,8 @@ static void transfer_finish(struct engine *engine, struct transfer *transfer)
 		return;
 	}
 	if (!cause)
-		cause = pair_commit(engine, transfer->comm, transfer->source, transfer->destination, transfer->number,
-				    transfer->source_segment);
+		cause = pair_commit(engine, transfer->comm, atomic_load_explicit(&transfer->pair->ring, memory_order_acquire),
+				    transfer->source, transfer->destination, transfer->number, transfer->source_segment);
 	if (cause) {
 		struct fault fault = pair_fault(transfer->comm, cause, transfer->destination, transfer->source, ITEM_RECEIVE);
 

@@ -4,12 +4,13 @@
  * k. One producer (the source's executor), one consumer (the destination's), one line per writer.
  *
  * Invariants:
- *   P1  received <= tail <= sent; posted >= received; tail - received <= HCCLD_PAIR_SLOTS; all only grow, by one.
- *   P2  source stores, in this order: item.number = k, sent = k, payload and slot, tail = k (release). At most one number is
- *       assigned and not offered, so sent can be rebuilt as max(tail, numbers of the head tasks' items).
+ *   P1  received <= tail <= sent; posted >= received; tail - received <= HCCLD_PAIR_SLOTS; all only grow.
+ *   P2  source stores, in this order: item.number = tail + 1, ... (a run of items of one lane), payloads and slots, sent, tail (release).
+ *       Numbers assigned and not offered all belong to one lane, in list order, so sent can be rebuilt as max(tail, numbers of the
+ *       head tasks' items); nobody else assigns while sent > tail.
  *   P3  destination stores item.number = k, then posted = k; posted is rebuilt as max(received, numbers of the head tasks' items).
- *   P4  `received` = k (release) is the only commit of receive k: the copy is done, then a fence, then abort word, source member,
- *       segment and `revoked` were found clear. Receive k is done iff received >= k. Send k is done iff received >= k, or tail >= k
+ *   P4  `received` = k (release) is the only commit of the receives up to k: their copies are done, then a fence, then abort word,
+ *       source member, segment and `revoked` were found clear. Receive k is done iff received >= k. Send k is done iff received >= k, or tail >= k
  *       and its slot is inline.
  *   P5  a failed pair stays failed: the record, then failed = k (release): items with numbers >= k end with that cause.
  */

@@ -93,8 +93,12 @@ struct fault {
 	uint64_t number;		/* of the pair */
 	uint64_t waited_ms;
 	uint64_t comm;			/* id of the communicator */
+	/* what had happened to the peer itself, when it left or gave up because of that; 0: nothing known */
+	uint32_t first_cause;
+	uint32_t first_rank;
+	int32_t first_pid, first_exit;
 };
-static_assert(sizeof(struct fault) == 72, "layout");
+static_assert(sizeof(struct fault) == 88, "layout");
 
 union stream_slot {
 	struct task task;

@@ -110,15 +110,29 @@ const char *data_type_name(uint32_t data_type)
 }
 
 /* "rank 3, pid 4711, killed by signal 9" */
-static void peer_text(const struct fault *fault, char *buffer, size_t size)
+static void death_text(uint32_t rank, int32_t pid, int32_t wait_status, char *buffer, size_t size)
 {
 	char how[64] = "ended";
 
-	if (fault->peer_exit >= 0 && WIFSIGNALED(fault->peer_exit))
-		snprintf(how, sizeof(how), "killed by signal %d", WTERMSIG(fault->peer_exit));
-	else if (fault->peer_exit >= 0 && WIFEXITED(fault->peer_exit))
-		snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(fault->peer_exit));
-	snprintf(buffer, size, "rank %u, pid %d, %s", fault->peer, fault->peer_pid, how);
+	if (wait_status >= 0 && WIFSIGNALED(wait_status))
+		snprintf(how, sizeof(how), "killed by signal %d", WTERMSIG(wait_status));
+	else if (wait_status >= 0 && WIFEXITED(wait_status))
+		snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(wait_status));
+	snprintf(buffer, size, "rank %u, pid %d, %s", rank, pid, how);
+}
+
+/* "; first cause: rank 3, pid 4711, killed by signal 9", or nothing */
+static void first_text(const struct fault *fault, char *buffer, size_t size)
+{
+	char death[128];
+
+	buffer[0] = '\0';
+	if (fault->first_cause == CAUSE_PEER_DEAD) {
+		death_text(fault->first_rank, fault->first_pid, fault->first_exit, death, sizeof(death));
+		snprintf(buffer, size, "; first cause: %s", death);
+	} else if (fault->first_cause) {
+		snprintf(buffer, size, "; first cause: %s (rank %u)", status_of(fault->first_cause)->text, fault->first_rank);
+	}
 }
 
 static void amount_text(uint64_t bytes, uint8_t type, char *buffer, size_t size)
@@ -134,10 +148,11 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 {
 	const char *verb = fault->direction == ITEM_RECEIVE ? "receive from" : "send to";
 	const char *comm = comm_name && *comm_name ? comm_name : "?";
-	char peer[128], local[96], remote[96];
+	char peer[128], local[96], remote[96], first[256];
 	int n;
 
-	peer_text(fault, peer, sizeof(peer));
+	death_text(fault->peer, fault->peer_pid, fault->peer_exit, peer, sizeof(peer));
+	first_text(fault, first, sizeof(first));
 	amount_text(fault->local_bytes, fault->local_type, local, sizeof(local));
 	amount_text(fault->remote_bytes, fault->remote_type, remote, sizeof(remote));
 	switch (fault->cause) {
@@ -161,8 +176,8 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 			     verb, fault->peer, status_of(fault->cause)->text);
 		break;
 	default:
-		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u, pid %d: %s", comm, fault->rank, verb,
-			     fault->peer, fault->peer_pid, status_of(fault->cause)->text);
+		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u, pid %d: %s%s", comm, fault->rank, verb,
+			     fault->peer, fault->peer_pid, status_of(fault->cause)->text, first);
 	}
 	if (n < 0)
 		return 0;

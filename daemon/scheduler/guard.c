@@ -40,20 +40,30 @@ int guard_install(void)
 	return sigaction(SIGBUS, &action, NULL) < 0 ? -errno : 0;
 }
 
-int guard_copy(void *destination, const void *source, size_t bytes, int value, bool non_temporal)
+void guard_begin(void)
 {
 	active = 1;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (!source)
-		memset(destination, value, bytes);
-	else if (non_temporal)
-		copy_non_temporal(destination, source, bytes);
-	else
-		memcpy(destination, source, bytes);
+}
+
+int guard_end(void)
+{
 	atomic_signal_fence(memory_order_seq_cst);
 	active = 0;
 	if (!lost)
 		return 0;
 	lost = 0;
 	return -EIO;
+}
+
+int guard_copy(void *destination, const void *source, size_t bytes, int value, bool non_temporal)
+{
+	guard_begin();
+	if (!source)
+		memset(destination, value, bytes);
+	else if (non_temporal)
+		copy_non_temporal(destination, source, bytes);
+	else
+		memcpy(destination, source, bytes);
+	return guard_end();
 }

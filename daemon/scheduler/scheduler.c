@@ -280,7 +280,7 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 	if (!scheduler)
 		return -ENOMEM;
 	scheduler->options = *options;
-	host = (struct engine_host){ .data = scheduler, .copy = guard_copy, .liar = scheduler_liar,
+	host = (struct engine_host){ .data = scheduler, .guard_begin = guard_begin, .guard_end = guard_end, .liar = scheduler_liar,
 				     .type_mismatch = scheduler_type_mismatch };
 	r = engine_new(&host, TRANSFERS, &scheduler->engine);
 	if (r == 0)

@@ -17,12 +17,12 @@ static void *zeroed(size_t size)
 	return memory;
 }
 
-static int rig_copy(void *destination, const void *source, size_t bytes, int value, bool non_temporal)
+static void rig_guard_begin(void)
 {
-	if (source)
-		memcpy(destination, source, bytes);
-	else
-		memset(destination, value, bytes);
+}
+
+static int rig_guard_end(void)
+{
 	return 0;
 }
 
@@ -39,7 +39,7 @@ static void rig_type_mismatch(void *data, struct view_comm *comm, uint32_t sourc
 
 static void rig_engine(struct rig *rig)
 {
-	struct engine_host host = { .data = rig, .copy = rig_copy, .liar = rig_liar, .type_mismatch = rig_type_mismatch };
+	struct engine_host host = { .data = rig, .guard_begin = rig_guard_begin, .guard_end = rig_guard_end, .liar = rig_liar, .type_mismatch = rig_type_mismatch };
 	int r = engine_new(&host, 64, &rig->engine);
 
 	assert(r == 0);
@@ -282,7 +282,11 @@ uint32_t rig_run(struct rig *rig)
 			if (rig->contexts[i].session && (atomic_load(rig->contexts[i].bit_word) & rig->contexts[i].bit))
 				worked |= engine_look(rig->engine, &rig->contexts[i]);
 		if (engine_slice_next(rig->engine, &slice)) {
-			slice.result = rig_copy(slice.destination, slice.source, slice.bytes, slice.value, false);
+			if (slice.source)
+				memcpy(slice.destination, slice.source, slice.bytes);
+			else
+				memset(slice.destination, slice.value, slice.bytes);
+			slice.result = 0;
 			engine_slice_done(rig->engine, &slice);
 			worked = true;
 		}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One rank of a job that exchanges data with every other rank, round after round, until it is told to stop, or a peer is killed.
+ *   rank FILE ROUNDS EXPECT   RANK_ID, RANK_SIZE, DEVICE_ID from the environment; rank 0 writes the root info to FILE
+ * EXPECT: "ok": all rounds must pass with the right bytes (exit status 0).
+ *         "death K": some operation must fail with 507057 and name rank K within 2 s of the last success (exit status 0).
+ *         "any": rounds may fail with a named error of ours; wrong bytes never (exit status 0, or 3 after an error).
+ * Messages are of 8 B to 3 MiB; a byte of every page is checked, and the ends.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "acl/acl.h"
+#include "hccl/hccl.h"
+
+static uint32_t rank, size;
+
+static void fail(const char *what, int code)
+{
+	const char *text = aclGetRecentErrMsg();
+
+	fprintf(stderr, "rank %u: %s: %d %s\n", rank, what, code, text ? text : "(no text)");
+	exit(1);
+}
+
+#define CHECK(x)                               \
+	do {                                   \
+		int r_ = (int)(x);             \
+		if (r_ != 0)                   \
+			fail(#x, r_);          \
+	} while (0)
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void root_info(const char *path, HcclRootInfo *root)
+{
+	char part[4096];
+	FILE *f;
+
+	if (rank == 0) {
+		CHECK(HcclGetRootInfo(root));
+		snprintf(part, sizeof(part), "%s.part", path);
+		f = fopen(part, "wb");
+		if (!f || fwrite(root, sizeof(*root), 1, f) != 1 || fclose(f) != 0 || rename(part, path) != 0)
+			fail("root info", 0);
+		return;
+	}
+	for (int tries = 0; !(f = fopen(path, "rb")); tries++) {
+		if (tries == 5000)
+			fail("no root info", 0);
+		usleep(2000);
+	}
+	if (fread(root, sizeof(*root), 1, f) != 1)
+		fail("root info", 0);
+	fclose(f);
+}
+
+static const uint64_t sizes[] = { 8, 4096, 70000, 3u << 20, 40, 65536 };
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+#define AREA (4u << 20)
+
+static unsigned char pattern(uint32_t source, uint32_t destination, uint64_t round, uint64_t at)
+{
+	return (unsigned char)(source * 37 + destination * 11 + round * 5 + (at >> 12) * 3 + at);
+}
+
+static uint64_t check_bytes(const unsigned char *data, uint64_t bytes, uint32_t source, uint64_t round)
+{
+	uint64_t bad = 0;
+
+	for (uint64_t at = 0; at < bytes; at += at + 4096 < bytes ? 4096 : (at == bytes - 1 ? 1 : bytes - 1 - at))
+		bad += data[at] != pattern(source, rank, round, at);
+	return bad;
+}
+
+static void fill(unsigned char *data, uint64_t bytes, uint32_t destination, uint64_t round)
+{
+	for (uint64_t at = 0; at < bytes; at += at + 4096 < bytes ? 4096 : (at == bytes - 1 ? 1 : bytes - 1 - at))
+		data[at] = pattern(rank, destination, round, at);
+}
+
+/* One round; a result code of ours, 0 if all bytes are right. */
+static int exchange(HcclComm comm, aclrtStream stream, unsigned char *send, unsigned char *receive, uint64_t round)
+{
+	HcclSendRecvItem items[64];
+	uint64_t bytes = sizes[round % SIZES], bad = 0;
+	uint32_t n = 0;
+	int r;
+
+	for (uint32_t d = 1; d < size; d++) {
+		uint32_t to = (rank + d) % size, from = (rank + size - d) % size;
+
+		fill(send + to * (uint64_t)AREA, bytes, to, round);
+		items[n++] = (HcclSendRecvItem){ HCCL_SEND, send + to * (uint64_t)AREA, bytes, HCCL_DATA_TYPE_INT8, to };
+		items[n++] = (HcclSendRecvItem){ HCCL_RECV, receive + from * (uint64_t)AREA, bytes, HCCL_DATA_TYPE_INT8, from };
+	}
+	r = HcclBatchSendRecv(items, n, comm, stream);
+	if (r)
+		return r;
+	r = aclrtSynchronizeStream(stream);
+	if (r)
+		return r;
+	for (uint32_t from = 0; from < size; from++)
+		if (from != rank)
+			bad += check_bytes(receive + from * (uint64_t)AREA, bytes, from, round);
+	if (bad) {
+		fprintf(stderr, "rank %u: round %llu: %llu wrong bytes\n", rank, (unsigned long long)round, (unsigned long long)bad);
+		exit(9);
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t rounds, round;
+	void *send = NULL, *receive = NULL;
+	HcclComm comm = NULL;
+	aclrtStream stream = NULL;
+	HcclRootInfo root;
+	char wanted[32] = "";
+	double last;
+	int r = 0;
+
+	if (argc < 4)
+		return 2;
+	rank = (uint32_t)atoi(getenv("RANK_ID"));
+	size = (uint32_t)atoi(getenv("RANK_SIZE"));
+	rounds = strtoull(argv[2], NULL, 10);
+	CHECK(aclInit(NULL));
+	CHECK(aclrtSetDevice(atoi(getenv("DEVICE_ID"))));
+	root_info(argv[1], &root);
+	CHECK(HcclCommInitRootInfo(size, &root, rank, &comm));
+	CHECK(aclrtCreateStream(&stream));
+	CHECK(aclrtMalloc(&send, size * (size_t)AREA, ACL_MEM_MALLOC_HUGE_FIRST));
+	CHECK(aclrtMalloc(&receive, size * (size_t)AREA, ACL_MEM_MALLOC_HUGE_FIRST));
+	CHECK(HcclBarrier(comm, stream));
+	CHECK(aclrtSynchronizeStream(stream));
+	printf("ready\n");
+	fflush(stdout);
+	last = now();
+	for (round = 0; round < rounds; round++) {
+		r = exchange(comm, stream, send, receive, round);
+		if (r)
+			break;
+		last = now();
+	}
+	if (r) {
+		const char *text = aclGetRecentErrMsg();
+
+		fprintf(stderr, "rank %u: round %llu: error %d after %.0f ms: %s\n", rank, (unsigned long long)round, r,
+			(now() - last) * 1000, text ? text : "(no text)");
+		if (!text)
+			return 4;
+		if (strcmp(argv[3], "any") == 0)
+			return 3;
+		if (strcmp(argv[3], "death") != 0 || argc < 5)
+			return 5;
+		snprintf(wanted, sizeof(wanted), "rank %s", argv[4]);
+		/* the first cause: the killed rank. A peer that gave up because of it may be reported too, never instead of it. */
+		if (r != 507057 || now() - last > 2.5 || !strstr(text, wanted))
+			return 6;
+	} else if (strcmp(argv[3], "death") == 0) {
+		return 7;
+	}
+	CHECK(aclrtDestroyStream(stream));
+	CHECK(HcclCommDestroy(comm));
+	CHECK(aclrtFree(send));
+	CHECK(aclrtFree(receive));
+	CHECK(aclrtResetDevice(atoi(getenv("DEVICE_ID"))));
+	return 0;
+}
