@@ -234,10 +234,9 @@ static void rig_task(struct rig *rig, uint32_t rank, uint32_t stream, struct tas
 	for (uint32_t i = 0; i < count; i++)
 		memcpy(&ring->slots[(tail + 1 + i) % HCCLD_STREAM_SLOTS].item, &items[i], sizeof(items[i]));
 	atomic_store_explicit(&ring->tail, tail + 1 + count, memory_order_release);
-	rig_notify(rig, rig->ranks[rank].context);
 }
 
-void rig_submit(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms)
+void rig_put(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms)
 {
 	struct item slots[64];
 	uint32_t n = 0;
@@ -263,9 +262,16 @@ void rig_submit(struct rig *rig, uint32_t rank, uint32_t stream, const struct ri
 		 slots, n);
 }
 
+void rig_submit(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms)
+{
+	rig_put(rig, rank, stream, items, count, timeout_ms);
+	rig_notify(rig, rig->ranks[rank].context);
+}
+
 void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream)
 {
 	rig_task(rig, rank, stream, (struct task){ .kind = TASK_BARRIER, .first_lane = LANE_END }, NULL, 0);
+	rig_notify(rig, rig->ranks[rank].context);
 }
 
 uint32_t rig_run(struct rig *rig)

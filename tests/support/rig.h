@@ -48,6 +48,8 @@ struct rig *rig_free(struct rig *rig);
 void rig_restart(struct rig *rig);
 /* Overwrites what must be rebuilt from other words: the counters of pairs and the cursors of lanes. */
 void rig_forget_counters(struct rig *rig);
+/* Into the ring only; rig_submit() also tells the executor. */
+void rig_put(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms);
 void rig_submit(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms);
 void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream);
 /* Tells the executor as a client would (rule R5). */

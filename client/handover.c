@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/handover.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
+{
+	/* shared: the word lies in memory of several processes */
+	return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+void hccld_handover_tell(const struct hccld_handover *handover)
+{
+	static const uint64_t one = 1;
+	uint64_t state;
+	int cancel;
+
+	/* with the fence of an engine that leaves: it sees our tail, or we see its state */
+	atomic_thread_fence(memory_order_seq_cst);
+	state = atomic_load_explicit(&handover->words->state, memory_order_relaxed);
+	do {
+		enum context_state kind = yard_kind(state);
+
+		if (kind != CONTEXT_IDLE && kind != CONTEXT_PARKED && kind != CONTEXT_SLEEP)
+			return;
+	} while (!atomic_compare_exchange_weak(&handover->words->state, &state, yard_next(state, CONTEXT_LEFT)));
+
+	atomic_fetch_or(handover->bit_word, handover->bit);
+	/* the engine stores `awake` = 0, fences, reads the bits (R10) */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&handover->beacon->awake, memory_order_relaxed))
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (write(handover->event_fd, &one, sizeof(one)) < 0) {
+		/* full: the engine has been woken and has not come to read it */
+	}
+	pthread_setcancelstate(cancel, NULL);
+}
+
+bool hccld_handover_sleep(const struct hccld_handover *handover, bool (*is_over)(const void *arg), const void *arg, uint64_t ns)
+{
+	struct yard_context *words = handover->words;
+	struct timespec timeout = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	uint32_t news = atomic_load(&words->news);
+	bool expired = false;
+
+	/* full barrier between `sleepers` and the look at `completed`: the engine stores `completed`, fences, reads `sleepers` (R1) */
+	atomic_fetch_add(&words->sleepers, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!is_over(arg))
+		expired = futex(&words->news, FUTEX_WAIT, news, &timeout) < 0 && errno == ETIMEDOUT;
+	atomic_fetch_sub(&words->sleepers, 1);
+	return expired;
+}
+
+void hccld_handover_wake(const struct hccld_handover *handover)
+{
+	atomic_fetch_add(&handover->words->news, 1);
+	futex(&handover->words->news, FUTEX_WAKE, INT_MAX, NULL);
+}
