@@ -154,9 +154,9 @@ static struct fault lane_pair_fault(const struct lane *lane)
 }
 
 /* Ends one item with an error: recorded at the stream and at the rank. */
-static void lane_item_fail(struct lane *lane, uint32_t index, struct item *item, struct fault fault)
+static void lane_item_fail(struct lane *lane, struct item *item, struct fault fault)
 {
-	fault.item = index;
+	fault.item = item->list_index;
 	if (!fault.local_bytes) {
 		fault.local_bytes = item->bytes;
 		fault.local_type = item->data_type;
@@ -290,9 +290,9 @@ int lane_send(struct batch *batch, uint32_t head_index)
 		if (number && (received >= number || (tail >= number && item->bytes <= HCCLD_INLINE_MAX)))
 			;	/* P4 */
 		else if (failed && (!number || number >= failed))
-			lane_item_fail(&lane, done, item, lane_pair_fault(&lane));
+			lane_item_fail(&lane, item, lane_pair_fault(&lane));
 		else if (peer_cause)
-			lane_item_fail(&lane, done, item, pair_fault(lane.comm, peer_cause, lane.rank, lane.peer, ITEM_SEND));
+			lane_item_fail(&lane, item, pair_fault(lane.comm, peer_cause, lane.rank, lane.peer, ITEM_SEND));
 		else
 			break;
 		done = next;
@@ -537,7 +537,7 @@ int lane_receive(struct batch *batch, uint32_t head_index)
 		if (received >= number) {
 			done = next;
 		} else if (failed && number >= failed) {
-			lane_item_fail(&lane, done, item, lane_pair_fault(&lane));
+			lane_item_fail(&lane, item, lane_pair_fault(&lane));
 			done = next;
 		} else if (number != received + 1) {
 			break;	/* receives commit in number order, whatever their stream */

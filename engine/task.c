@@ -106,7 +106,7 @@ static int lane_copy(struct batch *batch, uint32_t index)
 	}
 	destination = view_segment_find(session, to.segment, to.offset, to.bytes);
 	if (!destination || (to.kind == ITEM_COPY && !source)) {
-		struct fault fault = { .cause = CAUSE_NOT_DEVICE_MEMORY, .item = index, .local_bytes = to.bytes };
+		struct fault fault = { .cause = CAUSE_NOT_DEVICE_MEMORY, .item = item->list_index, .local_bytes = to.bytes };
 
 		stream_fault(batch->ring, &fault);
 		atomic_store_explicit(&item->done, LANE_END, memory_order_release);
@@ -119,7 +119,7 @@ static int lane_copy(struct batch *batch, uint32_t index)
 		else
 			memset(destination->base + to.offset, (int)(to.peer & 0xff), to.bytes);
 		if (batch->engine->host.guard_end() < 0) {
-			struct fault fault = { .cause = CAUSE_MEMORY_FAULT, .item = index, .local_bytes = to.bytes };
+			struct fault fault = { .cause = CAUSE_MEMORY_FAULT, .item = item->list_index, .local_bytes = to.bytes };
 
 			stream_fault(batch->ring, &fault);
 		}
@@ -310,7 +310,7 @@ static void batch_time_out(struct batch *batch, uint64_t waited_ms)
 			continue;
 		item = batch_item(batch, done);
 		fault = pair_fault(comm, CAUSE_EXEC_TIMEOUT, rank, peer, sends ? ITEM_SEND : ITEM_RECEIVE);
-		fault.item = done;
+		fault.item = item->list_index;
 		fault.local_bytes = item->bytes;
 		fault.local_type = item->data_type;
 		fault.waited_ms = waited_ms;

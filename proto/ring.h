@@ -72,7 +72,8 @@ struct item {
 	uint32_t next_lane;
 	_Atomic uint32_t issue;		/* [x] head item of a lane only; the submitter sets both to the head's own index */
 	_Atomic uint32_t done;		/* [x] */
-	uint64_t reserved;
+	uint32_t list_index;		/* in the program's list: for texts */
+	uint32_t reserved;
 };
 static_assert(sizeof(struct item) == 64, "one slot");
 
@@ -83,7 +84,7 @@ struct fault {
 	uint32_t cause;			/* enum cause */
 	uint32_t rank;			/* who reports */
 	uint32_t peer;			/* the other end */
-	uint32_t item;			/* index in the batch */
+	uint32_t item;			/* list_index */
 	int32_t peer_pid;
 	int32_t peer_exit;		/* wait status; -1 unknown */
 	uint8_t direction;		/* enum item_kind: of the item at `rank` */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of this process that the engine can reach: from an address of the program to (segment, offset). */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/session.h"
+
+enum hccld_memory { HCCLD_MEMORY_DEVICE, HCCLD_MEMORY_HOST };
+
+/* @size > 0. Small allocations share a segment. Zero-filled only when fresh from the daemon. -ENOMEM: device memory exhausted. */
+int hccld_buffer_allocate(struct hccld_context *context, enum hccld_memory memory, size_t size, void **ret_pointer);
+/* -EINVAL: not the start of an allocation of this kind. */
+int hccld_buffer_free(enum hccld_memory memory, void *pointer);
+
+struct hccld_place {
+	uint64_t segment, offset;
+	enum hccld_memory memory;
+	uint64_t available;		/* bytes from the address to the end of its allocation */
+};
+/* Any thread, fast. -ENOENT: not memory of ours (no text is set). */
+int hccld_buffer_find(const void *address, struct hccld_place *ret_place);
+/*
+ * The context is about to go (aclrtResetDevice): host memory of the program becomes ordinary memory at the same addresses, with what is
+ * in it, and stays until it is freed.
+ */
+void hccld_buffer_keep_host(struct hccld_context *context);
+/* The context has gone, and its device memory with it. */
+void hccld_buffer_forget(struct hccld_context *context);
+/* Bytes of the context's segments that no allocation uses: free memory in the eyes of the program. */
+uint64_t hccld_buffer_idle(struct hccld_context *context);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HcclCommConfig: which of its fields the caller's version has, and what they may hold. The struct has grown with every release; its
+ * first 24 bytes say how large the caller's is and which version filled it in. Pure, but for the environment.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/comm.h"
+#include "client/environment.h"
+#include "client/error.h"
+
+/* What HcclCommConfigInit writes into `reserved`. */
+struct config_info {
+	uint64_t size;
+	uint32_t magic;
+	uint32_t version;
+	uint64_t zero;
+};
+static_assert(sizeof(struct config_info) == HCCL_COMM_CONFIG_INFO_BYTES, "layout");
+
+/* Ends of the struct by version: the last field that version 1, 2, ... has. */
+static const uint16_t version_ends[] = {
+	[1] = offsetof(HcclCommConfig, hcclCommName),
+	[2] = offsetof(HcclCommConfig, hcclUdi),
+	[3] = offsetof(HcclCommConfig, hcclOpExpansionMode),
+	[4] = offsetof(HcclCommConfig, hcclRdmaTrafficClass),
+	[5] = offsetof(HcclCommConfig, hcclWorldRankID),
+	[6] = offsetof(HcclCommConfig, aclGraphZeroCopyEnable),
+	[7] = offsetof(HcclCommConfig, hcclExecTimeOut),
+	[8] = offsetof(HcclCommConfig, hcclBufferName),
+	[9] = offsetof(HcclCommConfig, hcclQos),
+	[10] = sizeof(HcclCommConfig),
+};
+#define VERSION_NEWEST (sizeof(version_ends) / sizeof(version_ends[0]) - 1)
+
+/* The bytes the caller has filled in, over defaults for the others. */
+static int config_copy(const HcclCommConfig *given, HcclCommConfig *ret_config)
+{
+	struct config_info info;
+	uint64_t size;
+
+	memcpy(&info, given, sizeof(info));
+	if (info.magic != HCCL_COMM_CONFIG_MAGIC_WORD)
+		return hccld_error(CAUSE_ARGUMENT, "config: its magic word is 0x%x, expected 0x%x; start with HcclCommConfigInit",
+				   info.magic, HCCL_COMM_CONFIG_MAGIC_WORD);
+	if (info.version < 1)
+		return hccld_error(CAUSE_ARGUMENT, "config: its version is 0, expected 1 to %u; start with HcclCommConfigInit",
+				   HCCL_COMM_CONFIG_VERSION);
+	if (info.size < version_ends[1])
+		return hccld_error(CAUSE_ARGUMENT, "config: its size is %llu bytes, expected at least %u; start with HcclCommConfigInit",
+				   (unsigned long long)info.size, version_ends[1]);
+	memset(ret_config, 0, sizeof(*ret_config));
+	ret_config->hcclBufferSize = HCCL_COMM_BUFFSIZE_CONFIG_NOT_SET;
+	ret_config->hcclDeterministic = HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET;
+	ret_config->hcclRdmaTrafficClass = HCCL_COMM_TRAFFIC_CLASS_CONFIG_NOT_SET;
+	ret_config->hcclRdmaServiceLevel = HCCL_COMM_SERVICE_LEVEL_CONFIG_NOT_SET;
+	ret_config->hcclExecTimeOut = HCCL_COMM_EXECTIMEOUT_CONFIG_NOT_SET;
+	size = version_ends[info.version < VERSION_NEWEST ? info.version : VERSION_NEWEST];
+	memcpy(ret_config, given, size < info.size ? size : info.size);
+	return 0;
+}
+
+static int check_text(const char *field, const char *text, size_t size)
+{
+	if (memchr(text, '\0', size))
+		return 0;
+	return hccld_error(CAUSE_ARGUMENT, "config: %s has no terminating NUL in its %zu bytes", field, size);
+}
+
+static int check_numbers(const HcclCommConfig *config)
+{
+	if (config->hcclBufferSize == 0)
+		return hccld_error(CAUSE_ARGUMENT, "config: hcclBufferSize is 0, expected at least 1 (MB)");
+	if (config->hcclDeterministic != HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET && config->hcclDeterministic > 2)
+		return hccld_error(CAUSE_ARGUMENT, "config: hcclDeterministic is %u, expected 0 (off) or 1 (on)",
+				   config->hcclDeterministic);
+	if (config->hcclRdmaTrafficClass != HCCL_COMM_TRAFFIC_CLASS_CONFIG_NOT_SET &&
+	    (config->hcclRdmaTrafficClass > 255 || config->hcclRdmaTrafficClass % 4))
+		return hccld_error(CAUSE_ARGUMENT, "config: hcclRdmaTrafficClass is %u, expected a multiple of 4 from 0 to 255",
+				   config->hcclRdmaTrafficClass);
+	if (config->hcclRdmaServiceLevel != HCCL_COMM_SERVICE_LEVEL_CONFIG_NOT_SET && config->hcclRdmaServiceLevel > 7)
+		return hccld_error(CAUSE_ARGUMENT, "config: hcclRdmaServiceLevel is %u, expected 0 to 7", config->hcclRdmaServiceLevel);
+	if (config->aclGraphZeroCopyEnable > 1)
+		return hccld_error(CAUSE_ARGUMENT, "config: aclGraphZeroCopyEnable is %u, expected 0 or 1", config->aclGraphZeroCopyEnable);
+	return 0;
+}
+
+/* Strict reduction order exists on A2 alone. */
+static int check_strict(const HcclCommConfig *config)
+{
+	struct hccld_session *session;
+	int r;
+
+	if (config->hcclDeterministic != 2)
+		return 0;
+	r = hccld_session_get(&session);
+	if (r < 0)
+		return r;
+	if (strncmp(session->soc_name, "Ascend910B", strlen("Ascend910B")) == 0)
+		return 0;
+	return hccld_error(CAUSE_ARGUMENT, "config: hcclDeterministic is 2 (strict), which %s does not have; expected 0 or 1",
+			   session->soc_name);
+}
+
+static int check_texts(const HcclCommConfig *config)
+{
+	int r;
+
+	r = check_text("hcclCommName", config->hcclCommName, sizeof(config->hcclCommName));
+	if (r == 0)
+		r = check_text("hcclUdi", config->hcclUdi, sizeof(config->hcclUdi));
+	if (r == 0)
+		r = check_text("hcclAlgo", config->hcclAlgo, sizeof(config->hcclAlgo));
+	if (r == 0)
+		r = check_text("hcclRetryEnable", config->hcclRetryEnable, sizeof(config->hcclRetryEnable));
+	if (r == 0)
+		r = check_text("hcclRetryParams", config->hcclRetryParams, sizeof(config->hcclRetryParams));
+	if (r == 0)
+		r = check_text("hcclBufferName", config->hcclBufferName, sizeof(config->hcclBufferName));
+	return r;
+}
+
+static uint32_t timeout_ms(uint64_t seconds)
+{
+	return seconds > UINT32_MAX / 1000 ? UINT32_MAX : (uint32_t)seconds * 1000;
+}
+
+int hccld_comm_config_default(struct hccld_comm_config *ret_config)
+{
+	int r = hccld_environment_check();
+
+	if (r < 0)
+		return r;
+	*ret_config = (struct hccld_comm_config){ .timeout_ms = hccld_environment_exec_timeout_ms() };
+	return 0;
+}
+
+int hccld_comm_config_read(const HcclCommConfig *given, struct hccld_comm_config *ret_config)
+{
+	struct hccld_comm_config result;
+	HcclCommConfig config;
+	int r;
+
+	r = hccld_comm_config_default(&result);
+	if (r == 0)
+		r = config_copy(given, &config);
+	if (r == 0)
+		r = check_numbers(&config);
+	if (r == 0)
+		r = check_texts(&config);
+	if (r == 0)
+		r = check_strict(&config);
+	if (r < 0)
+		return r;
+	if (config.hcclExecTimeOut >= 0)
+		result.timeout_ms = timeout_ms((uint64_t)config.hcclExecTimeOut);
+	else if (config.hcclExecTimeOut != HCCL_COMM_EXECTIMEOUT_CONFIG_NOT_SET)
+		fprintf(stderr, "hccld: config: hcclExecTimeOut is %d, expected at least 0 (seconds); HCCL_EXEC_TIMEOUT counts\n",
+			config.hcclExecTimeOut);
+	if (config.hcclOpExpansionMode > 6)
+		fprintf(stderr, "hccld: config: hcclOpExpansionMode is %u, expected 0 to 6; the default is used\n",
+			config.hcclOpExpansionMode);
+	strcpy(result.name, config.hcclCommName);
+	strcpy(result.udi, config.hcclUdi);
+	*ret_config = result;
+	return 0;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Error texts, one per thread, and the names of communicators that stand in them. Any thread; locks nothing that is held elsewhere. */
+#include "client/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+#include "proto/ring.h"
+
+/* Head (process, time, title), text, solution. */
+#define TEXT_SIZE (HCCLD_TEXT_MAX + 768u)
+
+struct error_text {
+	char text[TEXT_SIZE];
+	bool set;    /* not taken yet */
+	int pending; /* errno of the last text that no result code was made of yet */
+};
+
+static _Thread_local struct error_text current;
+
+/* What the user can do, for causes where that can be said without knowing more. */
+static const char *solution_of(enum cause cause)
+{
+	switch (cause) {
+	case CAUSE_ENVIRONMENT:
+		return "Correct the variable, or unset it to get the default.";
+	case CAUSE_NOT_DEVICE_MEMORY:
+		return "Allocate the buffer with aclrtMalloc; memory of malloc and aclrtMallocHost cannot be sent or received.";
+	case CAUSE_NO_DEVICE:
+		return "Use an id below aclrtGetDeviceCount; ASCEND_RT_VISIBLE_DEVICES limits and renumbers the devices.";
+	case CAUSE_NO_CONTEXT:
+		return "Call aclrtSetDevice in this thread first.";
+	case CAUSE_FORKED:
+		return "Start the work in a process of its own (fork and exec), or fork before the first acl or Hccl call.";
+	case CAUSE_MEMORY:
+		return "Free memory that is not needed (hcclctl ps shows who holds how much), use another device, or raise the limit in hccld.conf.";
+	case CAUSE_STREAMS:
+	case CAUSE_NOTIFIES:
+	case CAUSE_LIMIT:
+		return "Release what is not needed; hcclctl ps shows who holds how much.";
+	case CAUSE_MISMATCH:
+		return "Make both ranks pass the same count and data type.";
+	case CAUSE_PEER_DEAD:
+		return "Look at the output of the rank named above; its end is the cause.";
+	case CAUSE_EXEC_TIMEOUT:
+	case CAUSE_INIT_TIMEOUT:
+		return "hcclctl status shows who waits for whom.";
+	case CAUSE_DAEMON_GONE:
+		return "Start a daemon: systemctl start hccld; or run the program under a private one: hcclctl run --private -n 1 -- PROGRAM.";
+	case CAUSE_VERSION:
+		return "Install daemon and client library of the same release.";
+	default:
+		return NULL;
+	}
+}
+
+/* "2026-01-31-17:05:59.123.456" */
+static void time_text(char *buffer, size_t size)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	n = strftime(buffer, size, "%Y-%m-%d-%H:%M:%S", &tm);
+	snprintf(buffer + n, size - n, ".%03ld.%03ld", now.tv_nsec / 1000000,
+		 now.tv_nsec / 1000 % 1000);
+}
+
+/* Appends, cutting at the end of the buffer. Returns the new length. */
+static size_t append(size_t length, const char *format, va_list args)
+{
+	int n = vsnprintf(current.text + length, TEXT_SIZE - length, format, args);
+
+	if (n < 0)
+		return length;
+	return length + (size_t)n < TEXT_SIZE ? length + (size_t)n : TEXT_SIZE - 1;
+}
+
+__attribute__((format(printf, 2, 3))) static size_t append_text(size_t length, const char *format,
+								...)
+{
+	va_list args;
+
+	va_start(args, format);
+	length = append(length, format, args);
+	va_end(args);
+	return length;
+}
+
+int hccld_error(enum cause cause, const char *format, ...)
+{
+	const struct status *status = status_of(cause);
+	const char *solution = solution_of(cause);
+	int saved = errno;
+	char when[64];
+	size_t length;
+	va_list args;
+
+	time_text(when, sizeof(when));
+	length = append_text(0, "[PID: %d] %s ", (int)getpid(), when);
+	if (*status->code)
+		length = append_text(length, "%s(%s): ", status->title, status->code);
+	va_start(args, format);
+	length = append(length, format, args);
+	va_end(args);
+	if (solution)
+		append_text(length, "\n        Solution: %s", solution);
+	current.set = true;
+	current.pending = status_error(cause);
+	errno = saved;
+	return status_error(cause);
+}
+
+int hccld_error_fault(const struct fault *fault, const char *comm_name)
+{
+	const struct status *status = status_of(fault->cause);
+	char name[HCCLD_COMM_NAME_MAX], text[HCCLD_TEXT_MAX];
+
+	if (!fault->comm && (fault->direction == ITEM_COPY || fault->direction == ITEM_FILL))
+		return hccld_error(status->cause, "%s of %" PRIu64 " bytes in a stream failed: %s",
+				   fault->direction == ITEM_COPY ? "aclrtMemcpyAsync"
+								 : "aclrtMemsetAsync",
+				   fault->local_bytes, status->text);
+	if (!comm_name) {
+		hccld_comm_name_find(fault->comm, name, sizeof(name));
+		comm_name = name;
+	}
+	fault_text(fault, comm_name, text, sizeof(text));
+	return hccld_error(status->cause, "%s", text);
+}
+
+const char *hccld_error_take(void)
+{
+	if (!current.set)
+		return NULL;
+	current.set = false;
+	return current.text;
+}
+
+/* The row of @error, with a text in any case: one that was set on the way here, or the table's. */
+static const struct status *result_status(int error)
+{
+	enum cause cause = status_cause(error);
+
+	if (error < 0 && current.pending != error) {
+		if (cause == CAUSE_SYSTEM_CALL && -error != status_of(CAUSE_SYSTEM_CALL)->error)
+			hccld_error(cause, "a system call failed: %s", strerror(-error));
+		else
+			hccld_error(cause, "%s", status_of(cause)->text);
+	}
+	current.pending = 0;
+	return status_of(cause);
+}
+
+int hccld_acl_result(int error)
+{
+	return result_status(error)->acl;
+}
+
+int hccld_hccl_result(int error)
+{
+	return result_status(error)->hccl;
+}
+
+int hccld_unbuilt_hccl(const char *function)
+{
+	return hccld_hccl_result(hccld_error(
+		CAUSE_UNBUILT, "%s is not supported by this release of hccld", function));
+}
+
+int hccld_unbuilt_acl(const char *function)
+{
+	return hccld_acl_result(hccld_error(
+		CAUSE_UNBUILT, "%s is not supported by this release of hccld", function));
+}
+
+/* ---- names of communicators ---- */
+
+struct comm_name {
+	struct comm_name *next;
+	uint64_t comm;
+	uint32_t references;
+	char name[HCCLD_COMM_NAME_MAX];
+};
+
+static pthread_mutex_t names_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct comm_name *names;
+
+static struct comm_name **name_slot(uint64_t comm)
+{
+	struct comm_name **slot = &names;
+
+	while (*slot && (*slot)->comm != comm)
+		slot = &(*slot)->next;
+	return slot;
+}
+
+void hccld_comm_name_add(uint64_t comm, const char *name)
+{
+	struct comm_name **slot;
+
+	pthread_mutex_lock(&names_mutex);
+	slot = name_slot(comm);
+	if (!*slot) {
+		*slot = calloc(1, sizeof(**slot));
+		if (*slot) {
+			(*slot)->comm = comm;
+			snprintf((*slot)->name, sizeof((*slot)->name), "%s", name);
+		}
+	}
+	/* without memory the texts have no name: nothing else depends on it */
+	if (*slot)
+		(*slot)->references++;
+	pthread_mutex_unlock(&names_mutex);
+}
+
+void hccld_comm_name_drop(uint64_t comm)
+{
+	struct comm_name **slot;
+
+	pthread_mutex_lock(&names_mutex);
+	slot = name_slot(comm);
+	if (*slot && --(*slot)->references == 0) {
+		struct comm_name *gone = *slot;
+
+		*slot = gone->next;
+		free(gone);
+	}
+	pthread_mutex_unlock(&names_mutex);
+}
+
+void hccld_comm_name_find(uint64_t comm, char *buffer, size_t size)
+{
+	struct comm_name *found;
+
+	pthread_mutex_lock(&names_mutex);
+	found = *name_slot(comm);
+	snprintf(buffer, size, "%s", found ? found->name : "");
+	pthread_mutex_unlock(&names_mutex);
+}

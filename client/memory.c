@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copy and fill, by this thread or as tasks of a stream. */
+#include "client/memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/buffer.h"
+#include "client/error.h"
+#include "client/stream.h"
+
+#define PIECE (8u << 20) /* staging memory of one task */
+#define TYPE_UINT8 7u	 /* HCCL_DATA_TYPE_UINT8 */
+
+/* What an address of the program is. */
+struct region {
+	bool known; /* to the engine: `place` is valid */
+	struct hccld_place place;
+	char *address;
+};
+
+enum wanted { ANY, HOST, DEVICE };
+
+/* ---- checks ---- */
+
+static int check_counts(const char *function, const void *destination, uint64_t max,
+			const void *source, uint64_t count)
+{
+	if (!destination || !source)
+		return hccld_error(CAUSE_NULL, "%s: %s is NULL", function,
+				   destination ? "src" : "dst");
+	if (count == 0 || max == 0 || count > max)
+		return hccld_error(CAUSE_ARGUMENT,
+				   "%s: count is %" PRIu64 ", destMax is %" PRIu64
+				   "; expected 0 < count <= destMax",
+				   function, count, max);
+	return 0;
+}
+
+static int check_kind(const char *function, int kind, bool async, enum wanted *ret_destination,
+		      enum wanted *ret_source)
+{
+	static const enum wanted of[][2] = {
+		[HCCLD_COPY_HOST_TO_HOST] = { HOST, HOST },
+		[HCCLD_COPY_HOST_TO_DEVICE] = { DEVICE, HOST },
+		[HCCLD_COPY_DEVICE_TO_HOST] = { HOST, DEVICE },
+		[HCCLD_COPY_DEVICE_TO_DEVICE] = { DEVICE, DEVICE },
+		[HCCLD_COPY_DEFAULT] = { ANY, ANY },
+		[HCCLD_COPY_HOST_TO_BUFFER_TO_DEVICE] = { DEVICE, HOST },
+		[HCCLD_COPY_INNER_DEVICE] = { DEVICE, DEVICE },
+		[HCCLD_COPY_INTER_DEVICE] = { DEVICE, DEVICE },
+	};
+	int last = async ? HCCLD_COPY_INTER_DEVICE : HCCLD_COPY_HOST_TO_BUFFER_TO_DEVICE;
+
+	/* the code of CANN for an unknown kind is that of a NULL pointer */
+	if (kind < 0 || kind > last)
+		return hccld_error(CAUSE_NULL, "%s: kind is %d; expected 0 to %d", function, kind,
+				   last);
+	*ret_destination = of[kind][0];
+	*ret_source = of[kind][1];
+	return 0;
+}
+
+/* @name: the argument. */
+static int region_find(const char *function, const char *name, const void *address, uint64_t count,
+		       enum wanted wanted, struct region *ret_region)
+{
+	bool is_device;
+
+	ret_region->address = (char *)(uintptr_t)address;
+	ret_region->known = hccld_buffer_find(address, &ret_region->place) == 0;
+	is_device = ret_region->known && ret_region->place.memory == HCCLD_MEMORY_DEVICE;
+	if (wanted == DEVICE && !is_device)
+		return hccld_error(CAUSE_NOT_DEVICE_MEMORY,
+				   "%s: %s is %p, which is not device memory, but kind says so",
+				   function, name, address);
+	if (wanted == HOST && is_device)
+		return hccld_error(CAUSE_ARGUMENT,
+				   "%s: %s is %p, which is device memory, but kind says host",
+				   function, name, address);
+	if (ret_region->known && count > ret_region->place.available)
+		return hccld_error(CAUSE_ARGUMENT,
+				   "%s: %s is %p, whose allocation ends after %" PRIu64
+				   " bytes; count is %" PRIu64,
+				   function, name, address, ret_region->place.available, count);
+	return 0;
+}
+
+/* All of it. 1: the addresses are equal, nothing is to be done. */
+static int copy_check(const char *function, void *destination, size_t max, const void *source,
+		      size_t count, int kind, bool async, struct region *ret_destination,
+		      struct region *ret_source)
+{
+	enum wanted wanted_destination = ANY, wanted_source = ANY;
+	int r;
+
+	r = hccld_session_check_fork();
+	if (r < 0)
+		return r;
+	r = check_counts(function, destination, max, source, count);
+	if (r < 0)
+		return r;
+	if (destination == source)
+		return 1;
+	r = check_kind(function, kind, async, &wanted_destination, &wanted_source);
+	if (r < 0)
+		return r;
+	r = region_find(function, "dst", destination, count, wanted_destination, ret_destination);
+	if (r < 0)
+		return r;
+	return region_find(function, "src", source, count, wanted_source, ret_source);
+}
+
+static int fill_check(const char *function, void *address, size_t max, size_t count,
+		      struct region *ret_region)
+{
+	int r;
+
+	r = hccld_session_check_fork();
+	if (r < 0)
+		return r;
+	if (!address)
+		return hccld_error(CAUSE_NULL, "%s: devPtr is NULL", function);
+	if (count == 0 || count > max)
+		return hccld_error(
+			CAUSE_ARGUMENT,
+			"%s: count is %zu, maxCount is %zu; expected 0 < count <= maxCount",
+			function, count, max);
+	return region_find(function, "devPtr", address, count, ANY, ret_region);
+}
+
+/* ---- by this thread ---- */
+
+int hccld_memory_copy(void *destination, size_t destination_max, const void *source, size_t count,
+		      int kind)
+{
+	struct region to, from;
+	struct hccld_context *context;
+	int r;
+
+	r = copy_check("aclrtMemcpy", destination, destination_max, source, count, kind, false, &to,
+		       &from);
+	if (r < 0)
+		return r;
+	if (r == 1)
+		return 0;
+	r = hccld_context_current(&context);
+	if (r < 0)
+		return r;
+	memmove(destination, source, count);
+	return 0;
+}
+
+int hccld_memory_fill(void *address, size_t max, int value, size_t count)
+{
+	struct region region;
+	struct hccld_context *context;
+	int r;
+
+	r = fill_check("aclrtMemset", address, max, count, &region);
+	if (r < 0)
+		return r;
+	r = hccld_context_current(&context);
+	if (r < 0)
+		return r;
+	memset(address, value, count);
+	return 0;
+}
+
+/* ---- as tasks ---- */
+
+/* Staging memory of one task. */
+struct stage {
+	void *in;  /* stands for the source */
+	void *out; /* stands for the destination */
+	void *destination;
+	size_t size;
+};
+
+static void stage_drop(void *arg)
+{
+	struct stage *stage = arg;
+
+	if (stage->in)
+		(void)hccld_buffer_free(HCCLD_MEMORY_HOST, stage->in);
+	if (stage->out)
+		(void)hccld_buffer_free(HCCLD_MEMORY_HOST, stage->out);
+	free(stage);
+}
+
+static void stage_done(void *arg)
+{
+	struct stage *stage = arg;
+
+	if (stage->out)
+		memcpy(stage->destination, stage->out, stage->size);
+	stage_drop(stage);
+}
+
+static int stage_allocate(struct hccld_stream *stream, size_t size, void **ret_memory,
+			  struct hccld_place *ret_place)
+{
+	int r;
+
+	r = hccld_buffer_allocate(hccld_stream_context(stream), HCCLD_MEMORY_HOST, size,
+				  ret_memory);
+	if (r < 0)
+		return r;
+	return hccld_buffer_find(*ret_memory, ret_place);
+}
+
+/* Replaces what the engine cannot reach. @ret_stage: NULL if nothing had to be. */
+static int stage_new(struct hccld_stream *stream, struct region *to, struct region *from,
+		     size_t size, struct stage **ret_stage)
+{
+	struct stage *stage;
+	int r = 0;
+
+	*ret_stage = NULL;
+	if (to->known && (!from || from->known))
+		return 0;
+	stage = calloc(1, sizeof(*stage));
+	if (!stage)
+		return hccld_error(CAUSE_HOST_MEMORY, "no memory to queue a copy");
+	stage->size = size;
+	if (from && !from->known) {
+		r = stage_allocate(stream, size, &stage->in, &from->place);
+		if (r == 0)
+			memcpy(stage->in, from->address, size);
+	}
+	if (r == 0 && !to->known) {
+		stage->destination = to->address;
+		r = stage_allocate(stream, size, &stage->out, &to->place);
+	}
+	if (r < 0) {
+		stage_drop(stage);
+		return r;
+	}
+	*ret_stage = stage;
+	return 0;
+}
+
+/* One task: @from NULL fills with @value. */
+static int submit(struct hccld_stream *stream, struct region to, const struct region *source,
+		  int value, size_t size)
+{
+	struct item items[2] = { { .kind = source ? ITEM_COPY : ITEM_FILL,
+				   .data_type = TYPE_UINT8,
+				   .bytes = size,
+				   .next = LANE_END,
+				   .next_lane = LANE_END },
+				 { .kind = ITEM_SOURCE, .next = LANE_END, .next_lane = LANE_END } };
+	struct task task = { .kind = TASK_BATCH, .first_lane = 0 };
+	struct hccld_after after = { .action = stage_done, .cancel = stage_drop };
+	struct region from = source ? *source : (struct region){ 0 };
+	struct stage *stage;
+	int r;
+
+	r = stage_new(stream, &to, source ? &from : NULL, size, &stage);
+	if (r < 0)
+		return r;
+	items[0].segment = to.place.segment;
+	items[0].offset = to.place.offset;
+	if (source) {
+		items[1].bytes = size;
+		items[1].segment = from.place.segment;
+		items[1].offset = from.place.offset;
+	} else {
+		items[0].peer = (unsigned char)value;
+	}
+	if (!stage)
+		return hccld_stream_submit(stream, &task, items, source ? 2 : 1);
+	after.arg = stage;
+	after.writes = stage->destination;
+	after.size = stage->destination ? size : 0;
+	r = hccld_stream_submit_after(stream, &task, items, source ? 2 : 1, &after);
+	if (r < 0)
+		stage_drop(stage);
+	return r;
+}
+
+static void region_advance(struct region *region, size_t size)
+{
+	region->address += size;
+	region->place.offset += size;
+}
+
+/* As one task, or in pieces if staging memory is needed. */
+static int submit_pieces(struct hccld_stream *stream, struct region to, const struct region *source,
+			 int value, size_t count)
+{
+	struct region from = source ? *source : (struct region){ .known = true };
+	size_t piece = to.known && from.known ? count : PIECE;
+
+	for (size_t done = 0, size; done < count; done += size) {
+		int r;
+
+		size = count - done < piece ? count - done : piece;
+		r = submit(stream, to, source ? &from : NULL, value, size);
+		if (r < 0)
+			return r;
+		region_advance(&to, size);
+		if (source)
+			region_advance(&from, size);
+	}
+	return 0;
+}
+
+int hccld_memory_copy_async(void *destination, size_t destination_max, const void *source,
+			    size_t count, int kind, void *handle)
+{
+	static const char function[] = "aclrtMemcpyAsync";
+	uintptr_t to_start = (uintptr_t)destination, from_start = (uintptr_t)source;
+	struct hccld_stream *stream;
+	struct region to, from;
+	bool nothing;
+	int r;
+
+	r = copy_check(function, destination, destination_max, source, count, kind, true, &to,
+		       &from);
+	if (r < 0)
+		return r;
+	if (r == 0 && to_start < from_start + count && from_start < to_start + count)
+		return hccld_error(CAUSE_ARGUMENT, "%s: dst %p and src %p overlap within %zu bytes",
+				   function, destination, source, count);
+	nothing = r == 1;
+	r = hccld_stream_get(handle, &stream);
+	if (r < 0 || nothing)
+		return r;
+	/* an earlier copy of this stream may still have to write what this one reads now */
+	if (!from.known) {
+		r = hccld_stream_settle(stream, source, count);
+		if (r < 0)
+			return r;
+	}
+	return submit_pieces(stream, to, &from, 0, count);
+}
+
+int hccld_memory_fill_async(void *address, size_t max, int value, size_t count, void *handle)
+{
+	struct hccld_stream *stream;
+	struct region region;
+	int r;
+
+	r = fill_check("aclrtMemsetAsync", address, max, count, &region);
+	if (r < 0)
+		return r;
+	r = hccld_stream_get(handle, &stream);
+	if (r < 0)
+		return r;
+	return submit_pieces(stream, region, NULL, value, count);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segments of the daemon, mapped whole. Stateless; any thread. */
+#include "client/segment.h"
+
+#include <sys/mman.h>
+
+#include "client/error.h"
+
+void hccld_segment_unmap(struct hccld_segment *segment)
+{
+	if (segment->base)
+		munmap(segment->base, segment->size);
+	segment->base = NULL;
+}
+
+void hccld_segment_free(struct hccld_segment *segment)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__FreeSegment free_segment = HCCLD__CONTROL__FREE_SEGMENT__INIT;
+	struct hccld_session *session;
+	struct hccld_call call;
+
+	hccld_segment_unmap(segment);
+	if (hccld_session_get(&session) < 0)
+		return;
+	free_segment.segment = segment->id;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_FREE_SEGMENT;
+	request.free_segment = &free_segment;
+	if (hccld_call_start(session->connection, &request, &call) < 0)
+		return;
+	(void)hccld_call_wait(session->connection, &call);
+	hccld_call_end(&call);
+}
+
+int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size,
+		      struct hccld_segment *ret_segment)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__AllocateSegment allocate = HCCLD__CONTROL__ALLOCATE_SEGMENT__INIT;
+	struct hccld_segment segment = { 0 };
+	struct hccld_session *session;
+	struct hccld_call call;
+	int r;
+
+	r = hccld_session_get(&session);
+	if (r < 0)
+		return r;
+	allocate.context = context->id;
+	allocate.kind = (Hccld__Control__AllocateSegment__Kind)kind;
+	allocate.bytes = size;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_ALLOCATE_SEGMENT;
+	request.allocate_segment = &allocate;
+	r = hccld_call_start(session->connection, &request, &call);
+	if (r < 0)
+		return r;
+	r = hccld_call_wait(session->connection, &call);
+	if (r == 0 && (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_ALLOCATE_SEGMENT ||
+		       call.fd_count != 1 || call.reply->allocate_segment->bytes < size))
+		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to an allocation is malformed");
+	if (r == 0) {
+		segment.id = call.reply->allocate_segment->segment;
+		segment.size = call.reply->allocate_segment->bytes;
+		r = hccld_map(call.fds[0], segment.size, PROT_READ | PROT_WRITE, &segment.base);
+		if (r < 0)
+			hccld_segment_free(&segment);
+	}
+	hccld_call_end(&call);
+	if (r == 0)
+		*ret_segment = segment;
+	return r;
+}

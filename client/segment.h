@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segment of the daemon, mapped whole, for those who manage its inside themselves. */
+#pragma once
+
+#include <stdint.h>
+
+#include "client/session.h"
+
+struct hccld_segment {
+	uint64_t id;
+	void *base;
+	uint64_t size;
+};
+
+/* @kind: AllocateSegment.Kind. -ENOMEM and others; text set. */
+int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size,
+		      struct hccld_segment *ret_segment);
+/* Unmaps and gives back. Errors are of no interest: what the daemon does not know it has freed already. */
+void hccld_segment_free(struct hccld_segment *segment);
+/* Unmaps only: the daemon frees, or has freed, all of the context. */
+void hccld_segment_unmap(struct hccld_segment *segment);

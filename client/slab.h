@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a segment that small allocations share, in granules. One thread changes a slab at a time (buffer.c's lock); any thread may
+ * look up meanwhile, also in a slab that has just been put to another use: what it reads then is thrown away (buffer.c).
+ */
+#pragma once
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SLAB_GRANULE 512u
+#define SLAB_SIZE (2u << 20)
+#define SLAB_SIZE_FIRST (256u << 10) /* most processes never need a second one */
+#define SLAB_FIRST_ALLOCATION_MAX (64u << 10) /* what the first one is good for */
+#define SLAB_GRANULES (SLAB_SIZE / SLAB_GRANULE)
+#define SLAB_ALLOCATION_MAX (256u << 10) /* from here on: a segment of its own */
+#define SLAB_UNUSED 0xffffu
+
+struct record;
+
+struct slab {
+	_Atomic uint16_t
+		first[SLAB_GRANULES]; /* of the allocation that has the granule; SLAB_UNUSED */
+	_Atomic uint32_t bytes[SLAB_GRANULES]; /* at the first granule of an allocation: its size */
+	uint32_t granules;		       /* there are; those behind them are never used */
+	uint32_t free;			       /* granules */
+	uint32_t cursor;		       /* where the last search ended */
+	uint32_t fails_at;		       /* no run of so many granules since the last free */
+	struct record *record;		       /* of buffer.c */
+	struct slab *next;
+};
+
+/* All unused. @size: SLAB_SIZE at most. */
+void hccld_slab_init(struct slab *slab, uint64_t size);
+/* The first granule of a new allocation, SLAB_UNUSED if there is no room. */
+uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes);
+/* @first: as returned. */
+void hccld_slab_free(struct slab *slab, uint32_t first);
+/* Is @offset, in bytes, the start of an allocation? */
+_Bool hccld_slab_is_start(struct slab *slab, uint64_t offset);
+/* The allocation around @offset: its start, in bytes, and size. -ENOENT: there is none. */
+int hccld_slab_find(struct slab *slab, uint64_t offset, uint64_t *ret_start, uint64_t *ret_bytes);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams of this process: handles, creation, end. A handle is the address of an entry of `streams`, which is looked up and never
+ * followed. Entries are used round and round, so that a destroyed handle stays unknown for thousands of creations.
+ */
+#include "client/stream_state.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "client/error.h"
+
+#define HANDLES 8192u
+
+static struct hccld_stream streams[HANDLES];
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static uint32_t next_handle;
+static struct hccld_stream *by_place[HCCLD_STREAMS_PER_SESSION];
+static uint32_t place_limit; /* places below it may be in use */
+
+/* ---- handles ---- */
+
+int hccld_stream_handle_error(void *handle)
+{
+	return hccld_error(CAUSE_BAD_HANDLE,
+			   "stream is %p: that is no stream of this process, or it was destroyed",
+			   handle);
+}
+
+/* With `mutex`: an entry for a new stream, or NULL. */
+static struct hccld_stream *entry_take(void)
+{
+	for (uint32_t i = 0; i < HANDLES; i++) {
+		struct hccld_stream *stream = &streams[next_handle];
+
+		next_handle = (next_handle + 1) % HANDLES;
+		if (atomic_load(&stream->state) == STREAM_FREE)
+			return stream;
+	}
+	return NULL;
+}
+
+static void stream_publish(struct hccld_stream *stream, struct hccld_context *context,
+			   uint32_t place, struct stream_ring *ring)
+{
+	stream->place = place;
+	stream->context = context;
+	stream->ring = ring;
+	atomic_store(&stream->tail, atomic_load(&ring->tail));
+	pthread_mutex_init(&stream->submitting, NULL);
+	pthread_mutex_init(&stream->deferring, NULL);
+	atomic_store(&stream->credit, STREAM_CREDIT_MAX / 2);
+	atomic_store(&stream->waits, 0);
+	atomic_store(&stream->deferred_position, STREAM_NEVER);
+	stream->first = stream->last = NULL;
+	by_place[place] = stream;
+	if (place >= place_limit)
+		place_limit = place + 1;
+	atomic_store_explicit(&stream->state, STREAM_ALIVE, memory_order_release);
+}
+
+static int destroy_request(struct hccld_session *session, uint32_t place)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__DestroyStream destroy = HCCLD__CONTROL__DESTROY_STREAM__INIT;
+
+	destroy.stream = place;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_DESTROY_STREAM;
+	request.destroy_stream = &destroy;
+	return hccld_call_simple(session->connection, &request);
+}
+
+static int create_request(struct hccld_session *session, struct hccld_context *context,
+			  uint32_t *ret_place)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__CreateStream create = HCCLD__CONTROL__CREATE_STREAM__INIT;
+	struct hccld_call call;
+	int r;
+
+	create.context = context->id;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_STREAM;
+	request.create_stream = &create;
+	r = hccld_call_start(session->connection, &request, &call);
+	if (r < 0)
+		return r;
+	r = hccld_call_wait(session->connection, &call);
+	if (r == 0 && (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_CREATE_STREAM ||
+		       call.reply->create_stream->stream >= HCCLD_STREAMS_PER_SESSION))
+		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to creating a stream is malformed");
+	if (r == 0)
+		*ret_place = call.reply->create_stream->stream;
+	hccld_call_end(&call);
+	return r;
+}
+
+int hccld_stream_new(struct hccld_context *context, struct hccld_stream **ret_stream)
+{
+	struct hccld_session *session;
+	struct hccld_stream *stream;
+	struct stream_ring *ring;
+	uint32_t place = 0;
+	int r;
+
+	r = hccld_session_get(&session);
+	if (r < 0)
+		return r;
+	r = create_request(session, context, &place);
+	if (r < 0)
+		return r;
+	ring = session_stream(session->region, place);
+	if (ring->magic != STREAM_MAGIC || ring->version != STREAM_VERSION ||
+	    ring->slot_count != HCCLD_STREAM_SLOTS) {
+		(void)destroy_request(session, place);
+		return hccld_error(CAUSE_PROTOCOL, "the ring of a new stream is malformed");
+	}
+	pthread_mutex_lock(&mutex);
+	stream = entry_take();
+	if (stream)
+		stream_publish(stream, context, place, ring);
+	pthread_mutex_unlock(&mutex);
+	if (!stream) {
+		(void)destroy_request(session, place);
+		return hccld_error(CAUSE_STREAMS,
+				   "this process has %u streams, the most it can have", HANDLES);
+	}
+	*ret_stream = stream;
+	return 0;
+}
+
+static int default_stream_get(struct hccld_stream **ret_stream)
+{
+	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+	struct hccld_context *context;
+	struct hccld_stream *stream;
+	int cancel, r;
+
+	r = hccld_context_current(&context);
+	if (r < 0)
+		return r;
+	*ret_stream = atomic_load_explicit(&context->default_stream, memory_order_acquire);
+	if (*ret_stream)
+		return 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&making);
+	stream = atomic_load(&context->default_stream);
+	if (!stream) {
+		r = hccld_stream_new(context, &stream);
+		if (r == 0)
+			atomic_store_explicit(&context->default_stream, stream,
+					      memory_order_release);
+	}
+	pthread_mutex_unlock(&making);
+	pthread_setcancelstate(cancel, NULL);
+	*ret_stream = stream;
+	return r;
+}
+
+int hccld_stream_get(void *handle, struct hccld_stream **ret_stream)
+{
+	uintptr_t distance = (uintptr_t)handle - (uintptr_t)streams;
+	int r;
+
+	if (!handle)
+		return default_stream_get(ret_stream);
+	r = hccld_session_check_fork();
+	if (r < 0)
+		return r;
+	if (distance >= sizeof(streams) || distance % sizeof(streams[0]) ||
+	    !stream_is_alive(&streams[distance / sizeof(streams[0])]))
+		return hccld_stream_handle_error(handle);
+	*ret_stream = &streams[distance / sizeof(streams[0])];
+	return 0;
+}
+
+struct hccld_context *hccld_stream_context(struct hccld_stream *stream)
+{
+	return stream->context;
+}
+
+/* ---- ending ---- */
+
+/* The daemon has let go of the stream, which is ENDED or STOPPED. */
+static void stream_finish(struct hccld_stream *stream, uint64_t completed)
+{
+	hccld_deferred_finish(stream, completed);
+	pthread_mutex_lock(&mutex);
+	if (by_place[stream->place] == stream)
+		by_place[stream->place] = NULL;
+	atomic_store_explicit(&stream->state, STREAM_FREE, memory_order_release);
+	pthread_mutex_unlock(&mutex);
+}
+
+static bool stream_end(struct hccld_stream *stream, enum stream_state state)
+{
+	uint32_t alive = STREAM_ALIVE;
+
+	return atomic_compare_exchange_strong(&stream->state, &alive, state);
+}
+
+int hccld_stream_destroy(void *handle, bool force)
+{
+	struct hccld_session *session;
+	struct hccld_stream *stream;
+	uint64_t completed;
+	int cancel, r;
+
+	r = hccld_session_get(&session);
+	if (r < 0)
+		return r;
+	r = hccld_stream_get(handle, &stream);
+	if (r < 0)
+		return r;
+	/* errors in flight that nobody asked for go with the stream */
+	if (!force)
+		(void)hccld_stream_wait_until(stream, STREAM_NEVER);
+	if (!stream_end(stream, STREAM_ENDED))
+		return hccld_stream_handle_error(handle);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	/* before the request: afterwards the ring is no memory of ours */
+	completed = stream_completed(stream);
+	hccld_stream_wake_sleepers(stream->context);
+	r = destroy_request(session, stream->place);
+	stream_finish(stream, completed);
+	pthread_setcancelstate(cancel, NULL);
+	return r;
+}
+
+static uint32_t streams_of(struct hccld_context *context, enum stream_state state,
+			   struct hccld_stream *ret_streams[HCCLD_STREAMS_PER_SESSION])
+{
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&mutex);
+	for (uint32_t i = 0; i < place_limit; i++)
+		if (by_place[i] && by_place[i]->context == context &&
+		    atomic_load(&by_place[i]->state) == state)
+			ret_streams[count++] = by_place[i];
+	pthread_mutex_unlock(&mutex);
+	return count;
+}
+
+int hccld_stream_wait_all(struct hccld_context *context, int64_t timeout_ms)
+{
+	struct hccld_stream *list[HCCLD_STREAMS_PER_SESSION];
+	uint32_t count = streams_of(context, STREAM_ALIVE, list);
+	uint64_t deadline = hccld_deadline(timeout_ms);
+	int r = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		int error = hccld_stream_wait_until(list[i], deadline);
+
+		if (error == -ETOOMANYREFS)
+			return hccld_stream_timeout_error(timeout_ms);
+		if (error < 0 && r == 0)
+			r = error;
+	}
+	return r;
+}
+
+void hccld_stream_stop_all(struct hccld_context *context)
+{
+	struct hccld_stream *list[HCCLD_STREAMS_PER_SESSION];
+	uint32_t count = streams_of(context, STREAM_ALIVE, list);
+	uint64_t until = hccld_now_ns() + 2 * STREAM_SLEEP_MS * UINT64_C(1000000);
+
+	atomic_store(&context->default_stream, NULL);
+	for (uint32_t i = 0; i < count; i++)
+		if (stream_end(list[i], STREAM_STOPPED))
+			hccld_deferred_run(list[i], stream_completed(list[i]));
+	/* the words belong to somebody else afterwards: nobody may still have to take himself out of `sleepers` */
+	while (atomic_load(&context->words->sleepers) && hccld_now_ns() < until) {
+		hccld_stream_wake_sleepers(context);
+		sched_yield();
+	}
+}
+
+void hccld_stream_end_all(struct hccld_context *context)
+{
+	struct hccld_stream *list[HCCLD_STREAMS_PER_SESSION];
+	uint32_t count = streams_of(context, STREAM_STOPPED, list);
+
+	for (uint32_t i = 0; i < count; i++)
+		stream_finish(list[i], 0);
+	hccld_stream_forget_sides(context);
+}

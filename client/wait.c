@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waiting for a stream. Only the daemon's engine advances contexts, so a waiter never drives (rule R6 of proto/yard.h): it spins a little,
+ * yields a little, then sleeps on the context's futex word. Any thread, any number per stream.
+ */
+#include "client/stream_state.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/error.h"
+#include "client/pause.h"
+
+#define SPIN_NS 4000u	 /* a busy engine on another core answers in less */
+#define YIELD_NS 50000u	 /* then the price of a futex sleep is small against the wait */
+#define CREDIT_RETRY 32u /* without credit: every so many waits spins all the same */
+#define QUERY_LOOK 64u	 /* every so many queries in vain look whether the daemon is there */
+
+static _Atomic uint32_t waiting; /* threads of this process that wait for a stream */
+
+uint64_t hccld_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool is_over(const struct hccld_stream *stream, uint64_t target)
+{
+	return stream_completed(stream) >= target || !stream_is_alive(stream);
+}
+
+static uint32_t cpu_count(void)
+{
+	static _Atomic uint32_t known;
+	uint32_t count = atomic_load_explicit(&known, memory_order_relaxed);
+	cpu_set_t set;
+
+	if (count)
+		return count;
+	count = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+	atomic_store_explicit(&known, count, memory_order_relaxed);
+	return count;
+}
+
+static bool spin(const struct hccld_stream *stream, uint64_t target, uint64_t until)
+{
+	do {
+		for (unsigned int i = 0; i < 16; i++) {
+			if (is_over(stream, target))
+				return true;
+			cpu_pause();
+		}
+	} while (hccld_now_ns() < until);
+	return false;
+}
+
+/* Spinning pays if a core is left for the engine; whether one is shows in how it went lately. */
+static bool spin_if_it_pays(struct hccld_stream *stream, uint64_t target, uint64_t start)
+{
+	int32_t credit = atomic_load_explicit(&stream->credit, memory_order_relaxed);
+	uint32_t waits = atomic_fetch_add_explicit(&stream->waits, 1, memory_order_relaxed);
+	bool helped;
+
+	if (cpu_count() < 2 || atomic_load_explicit(&waiting, memory_order_relaxed) > cpu_count())
+		return false;
+	if (credit <= 0 && waits % CREDIT_RETRY)
+		return false;
+	helped = spin(stream, target, start + SPIN_NS);
+	if (helped && credit < STREAM_CREDIT_MAX)
+		atomic_store_explicit(&stream->credit, credit + 2, memory_order_relaxed);
+	else if (!helped && credit > 0)
+		atomic_store_explicit(&stream->credit, credit - 1, memory_order_relaxed);
+	return helped;
+}
+
+void hccld_stream_wake_sleepers(struct hccld_context *context)
+{
+	hccld_handover_wake(&(struct hccld_handover){ .words = context->words });
+}
+
+static int gone_error(void)
+{
+	return hccld_error(
+		CAUSE_DAEMON_GONE,
+		"hccld has ended, or has ended this process's session (its log says why), while the stream had work");
+}
+
+struct aim {
+	const struct hccld_stream *stream;
+	uint64_t target;
+};
+
+static bool is_aim_over(const void *arg)
+{
+	const struct aim *aim = arg;
+
+	return is_over(aim->stream, aim->target);
+}
+
+static int wait_asleep(struct hccld_stream *stream, const struct hccld_session *session,
+		       uint64_t target, uint64_t deadline)
+{
+	const struct hccld_handover handover = stream_handover(stream->context, session);
+	const struct aim aim = { stream, target };
+	const uint64_t slice = STREAM_SLEEP_MS * UINT64_C(1000000);
+
+	while (!is_over(stream, target)) {
+		uint64_t now = hccld_now_ns(), ns = slice;
+
+		if (now >= deadline)
+			return -ETOOMANYREFS;
+		if (deadline - now < ns)
+			ns = deadline - now;
+		if (!hccld_handover_sleep(&handover, is_aim_over, &aim, ns) || ns < slice)
+			continue;
+		if (hccld_connection_is_gone(session->connection) && !is_over(stream, target))
+			return gone_error();
+		/* costs nothing, and mends what a crash could have broken */
+		hccld_handover_tell(&handover);
+	}
+	return 0;
+}
+
+int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, uint64_t deadline)
+{
+	struct hccld_session *session;
+	uint64_t start;
+	int r;
+
+	if (stream_completed(stream) >= target)
+		return 0;
+	r = hccld_session_get(&session);
+	if (r < 0)
+		return r;
+	start = hccld_now_ns();
+	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
+	if (!spin_if_it_pays(stream, target, start)) {
+		while (!is_over(stream, target) && hccld_now_ns() < start + YIELD_NS)
+			sched_yield();
+		r = wait_asleep(stream, session, target, deadline);
+	}
+	atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
+	if (r == 0 && !stream_is_alive(stream))
+		return hccld_error(CAUSE_ABORTED,
+				   "the stream was destroyed while a thread waited for it");
+	return r;
+}
+
+/* The first error in flight that nobody was told of yet. */
+static int fault_take(struct hccld_stream *stream)
+{
+	struct stream_ring *ring = stream->ring;
+	uint32_t seen = atomic_load_explicit(&ring->fault_seen, memory_order_relaxed);
+	uint32_t count = atomic_load_explicit(&ring->fault_count, memory_order_acquire);
+	struct fault fault;
+
+	if (__builtin_expect(count == seen, 1))
+		return 0;
+	memcpy(&fault, &ring->fault, sizeof(fault));
+	/* the executor overwrites `fault` only after this store (I4); if another thread has won, it tells */
+	if (!atomic_compare_exchange_strong(&ring->fault_seen, &seen, count))
+		return 0;
+	return hccld_error_fault(&fault, NULL);
+}
+
+uint64_t hccld_deadline(int64_t timeout_ms)
+{
+	return timeout_ms < 0 ? STREAM_NEVER : hccld_now_ns() + (uint64_t)timeout_ms * 1000000u;
+}
+
+int hccld_stream_wait_until(struct hccld_stream *stream, uint64_t deadline)
+{
+	uint64_t target = atomic_load_explicit(&stream->tail, memory_order_acquire);
+	int r;
+
+	r = hccld_stream_wait_completed(stream, target, deadline);
+	if (r < 0)
+		return r;
+	hccld_deferred_run(stream, target);
+	return fault_take(stream);
+}
+
+int hccld_stream_timeout_error(int64_t timeout_ms)
+{
+	return hccld_error(
+		CAUSE_SYNC_TIMEOUT,
+		"the queued work did not finish within %lld ms; hcclctl status shows what it waits for",
+		(long long)timeout_ms);
+}
+
+int hccld_stream_wait(struct hccld_stream *stream, int64_t timeout_ms)
+{
+	int r = hccld_stream_wait_until(stream, hccld_deadline(timeout_ms));
+
+	return r == -ETOOMANYREFS ? hccld_stream_timeout_error(timeout_ms) : r;
+}
+
+int hccld_stream_query(struct hccld_stream *stream)
+{
+	uint64_t target = atomic_load_explicit(&stream->tail, memory_order_acquire);
+	struct hccld_session *session;
+
+	if (stream_completed(stream) >= target) {
+		hccld_deferred_run(stream, target);
+		return 1;
+	}
+	/* programs poll in loops: let the engine have the core, and see to it that the loop ends when the daemon has */
+	if (atomic_fetch_add_explicit(&stream->queries, 1, memory_order_relaxed) % QUERY_LOOK)
+		return 0;
+	if (hccld_session_get(&session) == 0 && hccld_connection_is_gone(session->connection))
+		return gone_error();
+	sched_yield();
+	return 0;
+}

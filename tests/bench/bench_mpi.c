@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MPI on the common workload: mpirun bench_mpi CASE... A batch is one MPI_Irecv or MPI_Isend per item and one MPI_Waitall.
+ * mpirun bench_mpi scale: as bench_scale.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure.h"
+#include "workload.h"
+
+static MPI_Request *requests;
+static const struct workload_item *batch;
+static uint32_t batch_count;
+
+void contender_prepare(const struct workload_item *items, uint32_t count)
+{
+	free(requests);
+	requests = calloc(count, sizeof(*requests));
+	batch = items;
+	batch_count = count;
+}
+
+void contender_batch(void)
+{
+	for (uint32_t i = 0; i < batch_count; i++) {
+		const struct workload_item *item = &batch[i];
+
+		if (item->sends)
+			MPI_Isend(item->buffer, (int)item->size, MPI_BYTE, (int)item->peer, 0, MPI_COMM_WORLD, &requests[i]);
+		else
+			MPI_Irecv(item->buffer, (int)item->size, MPI_BYTE, (int)item->peer, 0, MPI_COMM_WORLD, &requests[i]);
+	}
+	MPI_Waitall((int)batch_count, requests, MPI_STATUSES_IGNORE);
+}
+
+void contender_barrier(void)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+uint64_t contender_broadcast(uint64_t value)
+{
+	MPI_Bcast(&value, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+	return value;
+}
+
+uint64_t contender_maximum(uint64_t value)
+{
+	uint64_t result;
+
+	MPI_Allreduce(&value, &result, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+	return result;
+}
+
+/* Every rank sends 8 bytes to every other. */
+static void scale(const char *name, int rank, int size)
+{
+	struct workload_item *items = calloc((size_t)size * 2, sizeof(*items));
+	char *buffers[2] = { calloc((size_t)size, 64), calloc((size_t)size, 64) };
+	const char *start = getenv("SCALE_START_NS");
+	uint64_t now, pss, sum;
+	uint32_t n = 0;
+
+	for (int sends = 0; sends < 2; sends++)
+		for (int d = 1; d < size; d++)
+			items[n++] = (struct workload_item){
+				.peer = (uint32_t)((rank + (sends ? d : size - d)) % size), .sends = sends, .size = 8,
+				.buffer = buffers[sends] + 64 * d,
+			};
+	contender_prepare(items, n);
+	contender_batch();
+	contender_barrier();
+	now = measure_now_ns();
+	pss = measure_pss_kib(0);
+	contender_barrier();
+	MPI_Reduce(&pss, &sum, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (rank == 0)
+		printf("scale peer=%s np=%d up_ms=%.1f pss_mib=%.1f\n", name, size,
+		       start ? (double)(now - strtoull(start, NULL, 10)) / 1e6 : 0.0, (double)sum / 1024);
+}
+
+int main(int argc, char **argv)
+{
+	const char *ms = getenv("BENCH_MS"), *name = getenv("BENCH_NAME");
+	struct workload workload = {
+		.name = name ? name : "mpi", .repetition_ns = (ms ? strtoul(ms, NULL, 10) : 40) * 1000000ul, .repetitions = 3,
+	};
+	int rank, size, bad = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	workload.rank = (uint32_t)rank;
+	workload.size = (uint32_t)size;
+	if (argc > 1 && strcmp(argv[1], "scale") == 0) {
+		scale(workload.name, rank, size);
+	} else {
+		workload.area = workload_area(workload.size, argc - 1, argv + 1);
+		for (int i = 0; i < 2; i++) {
+			workload.areas[i] = malloc(workload.area);
+			memset(workload.areas[i], 0, workload.area);
+		}
+		bad = workload_run(&workload, argc - 1, argv + 1);
+	}
+	MPI_Finalize();
+	return bad != 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The workload that every contender is timed on: a batch is a list of sends and receives that is posted as a whole and waited for as a
+ * whole. Patterns, calibration, timing, check of the data and the output line are the same for all; a contender supplies the functions
+ * contender_*.
+ *
+ * A case is PATTERN:SIZE:ITEMS, SIZE in bytes with k or m. Patterns: pair (rank ^ 1, both ways), ring (receive from the previous, send to
+ * the next), mesh (to and from every other rank). ITEMS per peer and direction.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct workload_item {
+	uint32_t peer;
+	bool sends;
+	char *buffer;
+	size_t size;
+};
+
+struct workload {
+	const char *name;		/* of the contender */
+	uint32_t rank, size;
+	size_t area;			/* bytes of the send area, and of the receive area */
+	char *areas[2];			/* [0] send, [1] receive */
+	uint64_t repetition_ns;
+	uint32_t repetitions;
+};
+
+/* What follows is called with these items until the next call. */
+void contender_prepare(const struct workload_item *items, uint32_t count);
+/* Posts all items and returns when all are done. */
+void contender_batch(void);
+void contender_barrier(void);
+/* Rank 0's value; the largest value. */
+uint64_t contender_broadcast(uint64_t value);
+uint64_t contender_maximum(uint64_t value);
+
+/* Times each of the cases; rank 0 prints a line for each. Returns the number of cases with wrong data. */
+int workload_run(const struct workload *workload, int case_count, char **cases);
+/* Bytes of an area that all of the cases fit into. */
+size_t workload_area(uint32_t size, int case_count, char **cases);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fork, exec, the end of the daemon: what happens to a session from outside. */
+#include <pthread.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/job.h"
+#include "tests/support/private_daemon.h"
+
+extern char **environ;
+
+static void check_child(pid_t pid)
+{
+	int status;
+
+	check_ge_int(pid, 0);
+	check_eq_int(waitpid(pid, &status, 0), pid);
+	check_eq_int(status, 0);
+}
+
+static void forked_child(unsigned char *memory, aclrtStream stream)
+{
+	char host[8] = { 0 };
+	int32_t device;
+	void *more;
+
+	check_fails(aclrtSetDevice(0), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_fails(aclrtGetDevice(&device), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_fails(aclrtResetDevice(0), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_fails(aclrtMalloc(&more, 100, ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_RT_CONTEXT_NULL,
+		    "forked");
+	check_fails(aclrtFree(memory), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_fails(aclrtMemcpy(host, 8, memory, 8, ACL_MEMCPY_DEFAULT), ACL_ERROR_RT_CONTEXT_NULL,
+		    "forked");
+	check_fails(aclrtMemsetAsync(memory, 8, 0, 8, stream), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_fails(aclrtSynchronizeStream(stream), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_fails(aclrtSynchronizeStream(NULL), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_fails(aclrtDestroyStream(stream), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_fails(aclInit(NULL), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_fails(aclFinalize(), ACL_ERROR_RT_CONTEXT_NULL, "forked");
+	check_null(aclrtGetSocName());
+	check_str_contains(aclGetRecentErrMsg(), "forked");
+}
+
+static _Atomic int stop;
+
+/* No requests in here: what their memory hangs on is a stack that the child does not have. */
+static void *busy(void *arg)
+{
+	check_ok(aclrtSetDevice(0));
+	while (!atomic_load(&stop)) {
+		check_ok(aclrtMemsetAsync(arg, 1000, 1, 1000, NULL));
+		check_ok(aclrtSynchronizeStream(NULL));
+	}
+	return NULL;
+}
+
+static void fork_with_session(void)
+{
+	unsigned char *memory;
+	aclrtStream stream;
+	pthread_t thread;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	check_ok(aclrtSynchronizeStream(NULL));
+	memory = job_memory(8, 1);
+	/* locks may be held at the moment of the fork */
+	check_eq_int(pthread_create(&thread, NULL, busy, job_memory(1000, 0)), 0);
+	for (int i = 0; i < 20; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			forked_child(memory, stream);
+			exit(0); /* with all handlers: they touch nothing of ours */
+		}
+		check_child(pid);
+		check_ok(aclrtMemsetAsync(memory, 8, i, 8, stream));
+		check_ok(aclrtSynchronizeStream(stream));
+		check_eq_int(memory[7], i);
+	}
+	atomic_store(&stop, 1);
+	pthread_join(thread, NULL);
+}
+
+TEST(acl_child_of_a_fork_has_no_session)
+{
+	job_run(fork_with_session);
+}
+
+static void fork_before_session(void)
+{
+	for (int i = 0; i < 3; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			check_ok(aclrtSetDevice(0));
+			check_ok(aclrtMemset(job_memory(8, 1), 8, 2, 8));
+			_exit(0);
+		}
+		check_child(pid);
+	}
+	check_ok(aclrtSetDevice(0));
+}
+
+TEST(acl_fork_before_the_first_call_is_fine)
+{
+	job_run(fork_before_session);
+}
+
+/* Descriptors beyond the standard ones that a program started by us finds. */
+static void spawn(void)
+{
+	char *const arguments[] = {
+		"sh", "-c",
+		"for fd in /proc/self/fd/*; do case $(readlink $fd) in *memfd*|*eventfd*|socket:*) exit 1;; esac; done",
+		NULL
+	};
+	pid_t pid;
+
+	check_ok(aclrtSetDevice(0));
+	job_memory(1 << 20, 1);
+	check_eq_int(posix_spawn(&pid, "/bin/sh", NULL, NULL, arguments, environ), 0);
+	check_child(pid);
+	check_ok(aclrtMemset(job_memory(8, 1), 8, 2, 8));
+}
+
+TEST(acl_leaves_no_descriptors_to_programs_it_starts)
+{
+	job_run(spawn);
+}
+
+static void *synchronize(void *arg)
+{
+	check_fails(aclrtSynchronizeStream(arg), ACL_ERROR_RT_LOST_HEARTBEAT, "hccld");
+	return NULL;
+}
+
+/* The daemon is killed while a thread waits for a receive that nobody serves. */
+static void daemon_killed(void)
+{
+	struct private_daemon daemon;
+	HcclComm comms[2];
+	int32_t devices[2] = { 0, 1 };
+	aclrtStream stream;
+	pthread_t thread;
+	uint32_t count;
+
+	check_eq_int(private_daemon_start(&daemon, NULL, NULL), 0);
+	check_ok(HcclCommInitAll(2, devices, comms));
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	check_ok(HcclRecv(job_memory(64, 0), 64, HCCL_DATA_TYPE_INT8, 1, comms[0], stream));
+	check_eq_int(pthread_create(&thread, NULL, synchronize, stream), 0);
+	usleep(50000);
+	private_daemon_kill(&daemon);
+	pthread_join(thread, NULL);
+	check_ok(aclrtGetDeviceCount(&count));
+	check_fails(aclrtCreateStream(&stream), ACL_ERROR_RT_LOST_HEARTBEAT, "has ended");
+	check_fails(aclrtResetDeviceForce(0), ACL_ERROR_RT_LOST_HEARTBEAT, NULL);
+	private_daemon_stop(&daemon);
+}
+
+TEST(acl_waits_end_when_the_daemon_is_gone_for_good)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		daemon_killed();
+		_exit(0);
+	}
+	check_child(pid);
+}

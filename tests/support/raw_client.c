@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client of the control protocol without the client library. */
+#include "tests/support/raw_client.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+
+int raw_connect(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *path = getenv("HCCLD_SOCKET");
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	check(path && strlen(path) < sizeof(address.sun_path));
+	strcpy(address.sun_path, path);
+	check(fd >= 0);
+	check_msg(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "connect to %s: %s", path,
+		  strerror(errno));
+	return fd;
+}
+
+void raw_reply_free(struct raw_reply *reply)
+{
+	hccld__control__reply__free_unpacked(reply->message, NULL);
+	packet_close(&reply->packet);
+	reply->message = NULL;
+}
+
+uint64_t raw_send(struct raw_client *client, Hccld__Control__Request *request)
+{
+	request->id = ++client->next_id;
+	check_eq_int(packet_send(client->fd, &request->base, NULL, 0, 0), 0);
+	return request->id;
+}
+
+int raw_receive(struct raw_client *client, struct raw_reply *ret_reply)
+{
+	int r = packet_receive(client->fd, &ret_reply->packet, 0);
+
+	ret_reply->message = NULL;
+	if (r < 0)
+		return -ECONNRESET;
+	ret_reply->message =
+		hccld__control__reply__unpack(NULL, ret_reply->packet.size, ret_reply->packet.data);
+	check_ptr(ret_reply->message);
+	return 0;
+}
+
+void raw_call(struct raw_client *client, Hccld__Control__Request *request, struct raw_reply *ret_reply)
+{
+	uint64_t id = raw_send(client, request);
+
+	check_eq_int(raw_receive(client, ret_reply), 0);
+	check_eq_uint(ret_reply->message->id, id);
+}
+
+/* A request that must succeed. */
+static void raw_call_ok(struct raw_client *client, Hccld__Control__Request *request, struct raw_reply *ret_reply)
+{
+	raw_call(client, request, ret_reply);
+	check_msg(ret_reply->message->cause == 0, "request refused: %s", ret_reply->message->text);
+}
+
+static void *raw_map(int fd, uint64_t bytes, int protection)
+{
+	void *base = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+
+	check_msg(base != MAP_FAILED, "mmap: %s", strerror(errno));
+	return base;
+}
+
+void raw_client_start(struct raw_client *client, Hccld__Control__Hello__Role role)
+{
+	Hccld__Control__Hello hello = HCCLD__CONTROL__HELLO__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+
+	memset(client, 0, sizeof(*client));
+	client->event_fd = -1;
+	client->fd = raw_connect();
+	hello.magic = HCCLD_MAGIC;
+	hello.version_low = HCCLD_VERSION_LOW;
+	hello.version_high = HCCLD_VERSION_HIGH;
+	hello.library = "test";
+	hello.process = "raw-client";
+	hello.role = role;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_HELLO;
+	request.hello = &hello;
+	raw_call_ok(client, &request, &reply);
+	check_eq_int(reply.message->body_case, HCCLD__CONTROL__REPLY__BODY_HELLO);
+	client->session = reply.message->hello->session;
+	client->device_count = reply.message->hello->device_count;
+	if (role == HCCLD__CONTROL__HELLO__ROLE__CLIENT) {
+		check_eq_uint(reply.packet.fd_count, 4);
+		client->region = raw_map(reply.packet.fds[0], SESSION_REGION_SIZE, PROT_READ | PROT_WRITE);
+		client->yard = raw_map(reply.packet.fds[1], sizeof(struct yard), PROT_READ | PROT_WRITE);
+		client->beacon = raw_map(reply.packet.fds[2], 4096, PROT_READ);
+		check(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, reply.packet.fds[2], 0) == MAP_FAILED);
+		client->event_fd = reply.packet.fds[3];
+		reply.packet.fds[3] = -1;
+	}
+	raw_reply_free(&reply);
+}
+
+void raw_client_stop(struct raw_client *client)
+{
+	close(client->fd);
+	if (client->event_fd >= 0)
+		close(client->event_fd);
+	if (client->region) {
+		munmap(client->region, SESSION_REGION_SIZE);
+		munmap(client->yard, sizeof(struct yard));
+		munmap((void *)client->beacon, 4096);
+	}
+	client->fd = -1;
+}
+
+uint64_t raw_open_context(struct raw_client *client, uint32_t device)
+{
+	Hccld__Control__OpenContext open = HCCLD__CONTROL__OPEN_CONTEXT__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	uint64_t context;
+
+	open.device = device;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_CONTEXT;
+	request.open_context = &open;
+	raw_call_ok(client, &request, &reply);
+	check_eq_int(reply.message->body_case, HCCLD__CONTROL__REPLY__BODY_OPEN_CONTEXT);
+	context = reply.message->open_context->context;
+	raw_reply_free(&reply);
+	return context;
+}
+
+void raw_close_context(struct raw_client *client, uint64_t context)
+{
+	Hccld__Control__CloseContext close_context = HCCLD__CONTROL__CLOSE_CONTEXT__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+
+	close_context.context = context;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CLOSE_CONTEXT;
+	request.close_context = &close_context;
+	raw_call_ok(client, &request, &reply);
+	raw_reply_free(&reply);
+}
+
+uint32_t raw_create_stream(struct raw_client *client, uint64_t context)
+{
+	Hccld__Control__CreateStream create = HCCLD__CONTROL__CREATE_STREAM__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	uint32_t stream;
+
+	create.context = context;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_STREAM;
+	request.create_stream = &create;
+	raw_call_ok(client, &request, &reply);
+	check_eq_int(reply.message->body_case, HCCLD__CONTROL__REPLY__BODY_CREATE_STREAM);
+	stream = reply.message->create_stream->stream;
+	check_eq_uint(session_stream(client->region, stream)->magic, STREAM_MAGIC);
+	raw_reply_free(&reply);
+	return stream;
+}
+
+void raw_destroy_stream(struct raw_client *client, uint32_t stream)
+{
+	Hccld__Control__DestroyStream destroy = HCCLD__CONTROL__DESTROY_STREAM__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+
+	destroy.stream = stream;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_DESTROY_STREAM;
+	request.destroy_stream = &destroy;
+	raw_call_ok(client, &request, &reply);
+	raw_reply_free(&reply);
+}
+
+uint64_t raw_allocate(struct raw_client *client, uint64_t context, uint64_t bytes, void **ret_base)
+{
+	Hccld__Control__AllocateSegment allocate = HCCLD__CONTROL__ALLOCATE_SEGMENT__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	uint64_t segment;
+
+	allocate.context = context;
+	allocate.bytes = bytes;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_ALLOCATE_SEGMENT;
+	request.allocate_segment = &allocate;
+	raw_call_ok(client, &request, &reply);
+	check_eq_int(reply.message->body_case, HCCLD__CONTROL__REPLY__BODY_ALLOCATE_SEGMENT);
+	check_eq_uint(reply.packet.fd_count, 1);
+	segment = reply.message->allocate_segment->segment;
+	if (ret_base)
+		*ret_base = raw_map(reply.packet.fds[0], reply.message->allocate_segment->bytes,
+				    PROT_READ | PROT_WRITE);
+	raw_reply_free(&reply);
+	return segment;
+}
+
+void raw_free(struct raw_client *client, uint64_t segment)
+{
+	Hccld__Control__FreeSegment free_segment = HCCLD__CONTROL__FREE_SEGMENT__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+
+	free_segment.segment = segment;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_FREE_SEGMENT;
+	request.free_segment = &free_segment;
+	raw_call_ok(client, &request, &reply);
+	raw_reply_free(&reply);
+}
+
+void raw_root_info(struct raw_client *client, struct raw_root *ret_root)
+{
+	Hccld__Control__GetRootInfo get = HCCLD__CONTROL__GET_ROOT_INFO__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__GetRootInfoReply *root;
+	struct raw_reply reply;
+
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_GET_ROOT_INFO;
+	request.get_root_info = &get;
+	raw_call_ok(client, &request, &reply);
+	check_eq_int(reply.message->body_case, HCCLD__CONTROL__REPLY__BODY_GET_ROOT_INFO);
+	root = reply.message->get_root_info;
+	check_eq_uint(root->secret.len, HCCLD_SECRET_BYTES);
+	ret_root->key = root->key;
+	memcpy(ret_root->secret, root->secret.data, HCCLD_SECRET_BYTES);
+	check_lt_uint(strlen(root->name), sizeof(ret_root->name));
+	strcpy(ret_root->name, root->name);
+	raw_reply_free(&reply);
+}
+
+uint64_t raw_join_send(struct raw_client *client, const struct raw_root *root, uint32_t rank, uint32_t size, uint64_t context,
+		       uint32_t deadline_ms)
+{
+	Hccld__Control__JoinComm join = HCCLD__CONTROL__JOIN_COMM__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+
+	join.key = root->key;
+	join.secret.data = (unsigned char *)root->secret;
+	join.secret.len = HCCLD_SECRET_BYTES;
+	join.rank = rank;
+	join.size = size;
+	join.context = context;
+	request.deadline_ms = deadline_ms;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_JOIN_COMM;
+	request.join_comm = &join;
+	return raw_send(client, &request);
+}
+
+void raw_leave(struct raw_client *client, uint64_t rank)
+{
+	Hccld__Control__LeaveComm leave = HCCLD__CONTROL__LEAVE_COMM__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+
+	leave.rank = rank;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LEAVE_COMM;
+	request.leave_comm = &leave;
+	raw_call_ok(client, &request, &reply);
+	raw_reply_free(&reply);
+}
+
+void raw_open_pair(struct raw_client *client, uint64_t rank, uint32_t send_to)
+{
+	Hccld__Control__OpenPairs open = HCCLD__CONTROL__OPEN_PAIRS__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+
+	open.rank = rank;
+	open.n_send_to = 1;
+	open.send_to = &send_to;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_PAIRS;
+	request.open_pairs = &open;
+	raw_call_ok(client, &request, &reply);
+	raw_reply_free(&reply);
+}
+
+void raw_status(struct raw_reply *ret_reply)
+{
+	Hccld__Control__Status status = HCCLD__CONTROL__STATUS__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_client tool;
+
+	raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_STATUS;
+	request.status = &status;
+	raw_call_ok(&tool, &request, ret_reply);
+	check_eq_int(ret_reply->message->body_case, HCCLD__CONTROL__REPLY__BODY_STATUS);
+	raw_client_stop(&tool);
+}

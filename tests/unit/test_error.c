@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/error.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+#include "proto/ring.h"
+#include "tests/support/test.h"
+
+TEST(error_text_has_the_form_of_cann)
+{
+	int pid, year, month, day, hour, minute, second, milli, micro;
+	char rest[128];
+	const char *text;
+
+	check_eq_int(hccld_error(CAUSE_ARGUMENT, "count is %d", 7), -EINVAL);
+	text = hccld_error_take();
+	check_ptr(text);
+	check_eq_int(sscanf(text, "[PID: %d] %4d-%2d-%2d-%2d:%2d:%2d.%3d.%3d %127[^\n]", &pid,
+			    &year, &month, &day, &hour, &minute, &second, &milli, &micro, rest),
+		     10);
+	check_eq_int(pid, getpid());
+	check_eq_str(rest,
+		     "Invalid_Argument_Collective_Communication_Operator(EI0003): count is 7");
+}
+
+TEST(error_without_code_has_neither_title_nor_parentheses)
+{
+	hccld_error(CAUSE_NO_CONTEXT, "no device");
+	check_str_lacks(hccld_error_take(), "(");
+}
+
+TEST(error_text_tells_what_to_do)
+{
+	hccld_error(CAUSE_DAEMON_GONE, "nobody");
+	check_str_contains(hccld_error_take(),
+			   "\n        Solution: Start a daemon: systemctl start hccld");
+}
+
+TEST(error_text_is_taken_once_and_belongs_to_its_thread)
+{
+	check_null(hccld_error_take());
+	hccld_error(CAUSE_ARGUMENT, "first");
+	hccld_error(CAUSE_ARGUMENT, "second");
+	check_str_contains(hccld_error_take(), "second");
+	check_null(hccld_error_take());
+}
+
+static void *other_thread(void *arg)
+{
+	check_null(hccld_error_take());
+	hccld_error(CAUSE_ARGUMENT, "of the other thread");
+	return arg;
+}
+
+TEST(error_texts_of_threads_do_not_mix)
+{
+	pthread_t thread;
+
+	hccld_error(CAUSE_ARGUMENT, "of this thread");
+	check_eq_int(pthread_create(&thread, NULL, other_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	check_str_contains(hccld_error_take(), "of this thread");
+}
+
+TEST(error_of_a_system_call_gets_a_text)
+{
+	check_eq_int(hccld_acl_result(-EMFILE), 507000);
+	check_str_contains(hccld_error_take(), strerror(EMFILE));
+	check_eq_int(hccld_hccl_result(-EMFILE), 8);
+	hccld_error_take();
+	/* one that has a text keeps it */
+	hccld_error(CAUSE_MEMORY, "device 3 is full");
+	check_eq_int(hccld_acl_result(-ENOMEM), 207001);
+	check_str_contains(hccld_error_take(), "device 3 is full");
+	/* and one that came later without does not get the old one */
+	check_eq_int(hccld_hccl_result(-ENOMEM), 24);
+	check_str_lacks(hccld_error_take(), "device 3");
+	check_eq_int(hccld_acl_result(0), 0);
+	check_null(hccld_error_take());
+}
+
+TEST(error_longer_than_its_buffer_is_cut)
+{
+	char *text = malloc(100000);
+
+	check_ptr(text);
+	memset(text, 'x', 99999);
+	text[99999] = '\0';
+	hccld_error(CAUSE_ARGUMENT, "%s", text);
+	check_lt_uint(strlen(hccld_error_take()), 4096);
+	free(text);
+}
+
+TEST(error_of_a_fault_names_communicator_ranks_and_cause)
+{
+	struct fault fault = { .cause = CAUSE_PEER_DEAD,
+			       .rank = 1,
+			       .peer = 3,
+			       .peer_pid = 4711,
+			       .peer_exit = 9,
+			       .direction = ITEM_RECEIVE,
+			       .comm = 42 };
+	const char *text;
+
+	hccld_comm_name_add(42, "world");
+	hccld_comm_name_add(42, "world");
+	hccld_comm_name_drop(42);
+	check_eq_int(hccld_error_fault(&fault, NULL), -ECONNRESET);
+	check_eq_int(hccld_acl_result(-ECONNRESET), 507057);
+	text = hccld_error_take();
+	check_str_contains(text, "communicator world");
+	check_str_contains(text, "EI0009");
+	check_str_contains(text, "rank 3, pid 4711, killed by signal 9");
+	hccld_comm_name_drop(42);
+	hccld_error_fault(&fault, NULL);
+	check_str_lacks(hccld_error_take(), "world");
+	/* a cause nobody knows is an internal error, not a crash */
+	fault.cause = 4000000;
+	check_eq_int(hccld_error_fault(&fault, NULL), -ENOTRECOVERABLE);
+}
+
+TEST(error_of_a_copy_names_no_communicator)
+{
+	struct fault fault = { .cause = CAUSE_MEMORY_FAULT,
+			       .direction = ITEM_COPY,
+			       .local_bytes = 4096 };
+
+	check_eq_int(hccld_error_fault(&fault, NULL), -EIO);
+	check_str_contains(hccld_error_take(), "aclrtMemcpyAsync of 4096 bytes");
+}
+
+TEST(error_of_the_unbuilt_names_the_function)
+{
+	check_eq_int(hccld_unbuilt_acl("aclrtNoSuch"), 207000);
+	check_str_contains(hccld_error_take(), "aclrtNoSuch");
+	check_eq_int(hccld_unbuilt_hccl("HcclNoSuch"), 5);
+	check_str_contains(hccld_error_take(), "HcclNoSuch");
+}
