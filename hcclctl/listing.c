@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of the daemon as tables and JSON. */
+#include "hcclctl/listing.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "hcclctl/command.h"
+#include "hcclctl/json.h"
+
+struct target {
+	const struct listing *listing;
+	const struct options *options;
+	struct table *table;
+	cJSON *array;
+	size_t pages_with_rows;
+};
+
+static int add_page(const Hccld__Control__ListReply *page, void *arg)
+{
+	struct target *target = arg;
+
+	if (page->n_sessions || page->n_comms || page->n_devices || page->n_waiting)
+		target->pages_with_rows++;
+	if (target->array)
+		target->listing->json(target->array, page);
+	else
+		target->listing->rows(target->table, page, target->options);
+	return 0;
+}
+
+int listing_print(const struct listing *listing, struct query *query, const struct options *options)
+{
+	struct target target = { .listing = listing, .options = options };
+	int r;
+
+	target.table = listing->table(options);
+	if (!target.table)
+		return -ENOMEM;
+	r = query_list(query, listing->kind, add_page, &target);
+	if (r == 0 && target.pages_with_rows)
+		r = table_print(target.table);
+	else if (r == 0)
+		puts(listing->none);
+	table_free(target.table);
+	return r;
+}
+
+int listing_add(const struct listing *listing, struct query *query, cJSON *root)
+{
+	struct target target = { .listing = listing };
+
+	target.array = cJSON_AddArrayToObject(root, listing->name);
+	if (!target.array)
+		return -ENOMEM;
+	return query_list(query, listing->kind, add_page, &target);
+}
+
+int listing_run(const struct listing *listing, int argc, char **argv)
+{
+	struct options options;
+	struct query *query;
+	cJSON *root;
+	int r, status;
+
+	if (options_parse(argc, argv, listing->help, listing->takes_verbose, &options, &status))
+		return status;
+	r = query_open(&query);
+	if (r < 0)
+		return query_complain(r);
+	if (!options.json) {
+		r = listing_print(listing, query, &options);
+		query_close(query);
+		return r < 0 ? query_complain(r) : STATUS_OK;
+	}
+	root = cJSON_CreateObject();
+	r = listing_add(listing, query, root);
+	query_close(query);
+	if (r < 0) {
+		cJSON_Delete(root);
+		return query_complain(r);
+	}
+	return json_print(root);
+}

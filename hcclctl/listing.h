@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all commands that print one list have in common: ask, page by page, as a table or as a JSON array. */
+#pragma once
+
+#include <cjson/cJSON.h>
+
+#include "hcclctl/options.h"
+#include "hcclctl/query.h"
+#include "hcclctl/table.h"
+
+struct listing {
+	const char *help;
+	Hccld__Control__List__Kind kind;
+	bool takes_verbose;
+	const char *name; /* of the array in the JSON object */
+	const char *none; /* instead of an empty table */
+	struct table *(*table)(const struct options *options);
+	void (*rows)(struct table *table, const Hccld__Control__ListReply *page,
+		     const struct options *options);
+	void (*json)(cJSON *array, const Hccld__Control__ListReply *page);
+};
+
+/* The whole command. */
+int listing_run(const struct listing *listing, int argc, char **argv);
+/* Without the command line, as a part of a command: prints the table, or adds the array to @root. 0 or a negative errno. */
+int listing_print(const struct listing *listing, struct query *query,
+		  const struct options *options);
+int listing_add(const struct listing *listing, struct query *query, cJSON *root);

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hcclctl: looks at a daemon and starts the ranks of a program. An ordinary client: what it knows it asks for over the same socket as
+ * every program. One thread. This file chooses the subcommand.
+ */
+#include "hcclctl/command.h"
+#include "hcclctl/query.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command commands[] = {
+	{ "status", "is the daemon well, and what has waited longest", command_status },
+	{ "ps", "the processes that are connected", command_ps },
+	{ "comms", "communicators and their ranks", command_comms },
+	{ "devices", "devices with their memory, RDMA devices of this machine", command_devices },
+	{ "waiting", "every operation that waits: for whom, since when, why", command_waiting },
+	{ "run", "start the ranks of a program", command_run },
+	{ "env", "print the shell settings for building and running with this installation",
+	  command_env },
+	{ "version", "versions of this tool and of the daemon", command_version },
+};
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+void complain(const char *format, ...)
+{
+	char line[4096];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fflush(stdout);
+	fprintf(stderr, "hcclctl: %s\n", line);
+}
+
+static void print_overview(FILE *file)
+{
+	fputs("Usage: hcclctl [--socket PATH] COMMAND [OPTIONS]\n\n"
+	      "Looks at hccld, the daemon that offers HCCL on this node, and starts programs that use it.\n\n"
+	      "Commands:\n",
+	      file);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(file, "  %-9s %s\n", commands[i].name, commands[i].summary);
+	fputs("\n"
+	      "Options:\n"
+	      "  --socket PATH  the daemon's socket (default: HCCLD_SOCKET, else /run/hccld/hccld.sock,\n"
+	      "                 else hccld/hccld.sock in XDG_RUNTIME_DIR)\n"
+	      "  --json         machine-readable output (status, ps, comms, devices, waiting, env, version)\n"
+	      "  --help         this text; after a command: about that command\n"
+	      "  --version      as the command version\n\n"
+	      "First steps:\n"
+	      "  hcclctl run -n 8 -- ./program   eight ranks on a private daemon if none runs\n"
+	      "  hcclctl status                  what goes on\n\n"
+	      "Exit status: 0 all is well, 1 something is stuck or failed, 2 wrong usage, 3 no daemon.\n"
+	      "More: man hcclctl, man 7 hccld\n",
+	      file);
+}
+
+/* Edits (insert, delete, replace, swap neighbours) from @a to @b; both at most 31 characters. */
+static unsigned int edit_distance(const char *a, const char *b)
+{
+	unsigned int rows[3][32] = { 0 };
+	size_t a_size = strlen(a), b_size = strlen(b);
+
+	for (size_t j = 0; j <= b_size; j++)
+		rows[1][j] = (unsigned int)j;
+	for (size_t i = 1; i <= a_size; i++) {
+		memmove(rows[0], rows[1], sizeof(rows[0]));
+		if (i > 1)
+			memcpy(rows[1], rows[2], sizeof(rows[0]));
+		rows[2][0] = (unsigned int)i;
+		for (size_t j = 1; j <= b_size; j++) {
+			unsigned int best = rows[1][j - 1] + (a[i - 1] != b[j - 1]);
+
+			if (rows[1][j] + 1 < best)
+				best = rows[1][j] + 1;
+			if (rows[2][j - 1] + 1 < best)
+				best = rows[2][j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    rows[0][j - 2] + 1 < best)
+				best = rows[0][j - 2] + 1;
+			rows[2][j] = best;
+		}
+	}
+	return a_size ? rows[2][b_size] : (unsigned int)b_size;
+}
+
+/* The command that @name was probably meant to be, or NULL. */
+static const char *suggestion(const char *name)
+{
+	static const char *const others[][2] = {
+		{ "sessions", "ps" },  { "processes", "ps" },	     { "top", "status" },
+		{ "list", "ps" },      { "start", "run" },	     { "exec", "run" },
+		{ "launch", "run" },   { "communicators", "comms" }, { "nics", "devices" },
+		{ "wait", "waiting" }, { "environment", "env" },     { "info", "status" },
+	};
+	const char *best = NULL;
+	unsigned int best_distance = 3;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcmp(name, others[i][0]))
+			return others[i][1];
+	if (strlen(name) > 31)
+		return NULL;
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		unsigned int distance = edit_distance(name, commands[i].name);
+
+		if (distance < best_distance && distance < strlen(commands[i].name)) {
+			best_distance = distance;
+			best = commands[i].name;
+		}
+	}
+	return best;
+}
+
+static int unknown_command(const char *name)
+{
+	const char *meant = suggestion(name);
+
+	if (meant)
+		complain("there is no command '%s'; did you mean '%s'?", name, meant);
+	else
+		complain("there is no command '%s'; 'hcclctl help' lists them", name);
+	return STATUS_USAGE;
+}
+
+static int run_command(const char *name, int argc, char **argv)
+{
+	char title[48];
+
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		if (strcmp(name, commands[i].name))
+			continue;
+		snprintf(title, sizeof(title), "hcclctl %s", name);
+		argv[0] = title;
+		optind = 0; /* getopt_long starts anew */
+		return commands[i].run(argc, argv);
+	}
+	return unknown_command(name);
+}
+
+/* `hcclctl help [COMMAND]` */
+static int help(int argc, char **argv)
+{
+	char *again[] = { NULL, (char *)"--help", NULL };
+
+	if (argc < 2) {
+		print_overview(stdout);
+		return STATUS_OK;
+	}
+	return run_command(argv[1], 2, again);
+}
+
+enum { OPTION_SOCKET = 256, OPTION_VERSION, OPTION_JSON };
+
+static const struct option options[] = {
+	{ "socket", required_argument, NULL, OPTION_SOCKET },
+	{ "json", no_argument, NULL, OPTION_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPTION_VERSION },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* Options before the command; `hcclctl --json status` is `hcclctl status --json`. */
+static int dispatch(int argc, char **argv)
+{
+	bool json = false, version = false;
+	char **moved;
+	int c, r, count;
+
+	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		switch (c) {
+		case OPTION_SOCKET:
+			query_set_socket(optarg);
+			break;
+		case OPTION_JSON:
+			json = true;
+			break;
+		case OPTION_VERSION:
+			version = true;
+			break;
+		case 'h':
+			print_overview(stdout);
+			return STATUS_OK;
+		default:
+			fputs("'hcclctl --help' shows what there is.\n", stderr);
+			return STATUS_USAGE;
+		}
+	}
+	argc -= optind;
+	argv += optind;
+	if (!version && argc == 0) {
+		print_overview(stdout);
+		return STATUS_OK;
+	}
+	if (!version && !strcmp(argv[0], "help"))
+		return help(argc, argv);
+
+	moved = calloc((size_t)argc + 3, sizeof(*moved));
+	if (!moved)
+		return STATUS_STUCK;
+	count = 1;
+	if (json)
+		moved[count++] = (char *)"--json";
+	for (int i = 1; i < argc; i++)
+		moved[count++] = argv[i];
+	r = run_command(version ? "version" : argv[0], count, moved);
+	free(moved);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	setlocale(LC_CTYPE, "");
+	status = dispatch(argc, argv);
+	/* A full disk must not look like success. A reader that left early is its own business. */
+	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE && status == STATUS_OK) {
+		complain("cannot write the output: %s", strerror(errno));
+		status = STATUS_STUCK;
+	}
+	return status;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection, one request at a time, a time limit on each. One thread. */
+#include "hcclctl/query.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/error.h"
+#include "hcclctl/command.h"
+#include "hcclctl/text.h"
+#include "proto/cleanup.h"
+
+#define ANSWER_TIMEOUT_S 10
+
+struct query {
+	struct hccld_connection *connection;
+	struct hccld_call hello;
+};
+
+static bool socket_given;
+static bool was_connected;
+static char late_text[PATH_MAX + 256];
+static size_t late_size;
+
+void query_set_socket(const char *path)
+{
+	setenv("HCCLD_SOCKET", path, 1);
+	socket_given = true;
+}
+
+bool query_socket_is_given(void)
+{
+	return socket_given;
+}
+
+static void socket_path(char path[PATH_MAX])
+{
+	if (hccld_socket_path(path, PATH_MAX) < 0)
+		strcpy(path, "(unknown)");
+}
+
+static void answer_is_late(int signal)
+{
+	if (write(STDERR_FILENO, late_text, late_size) < 0)
+		_exit(STATUS_STUCK);
+	_exit(STATUS_STUCK);
+}
+
+static void time_limit_set(void)
+{
+	struct sigaction action = { .sa_handler = answer_is_late };
+	char path[PATH_MAX];
+
+	socket_path(path);
+	snprintf(late_text, sizeof(late_text),
+		 "hcclctl: the daemon at %s does not answer within %d s; its log says more\n", path,
+		 ANSWER_TIMEOUT_S);
+	late_size = strlen(late_text);
+	sigaction(SIGALRM, &action, NULL);
+	alarm(ANSWER_TIMEOUT_S);
+}
+
+static void time_limit_clear(void)
+{
+	alarm(0);
+}
+
+int query_open(struct query **ret_query)
+{
+	struct query *query = calloc(1, sizeof(*query));
+	int r;
+
+	if (!query)
+		return -ENOMEM;
+	time_limit_set();
+	r = hccld_connection_new(HCCLD__CONTROL__HELLO__ROLE__TOOL, &query->hello,
+				 &query->connection);
+	time_limit_clear();
+	if (r < 0) {
+		free(query);
+		return r;
+	}
+	if (!query->hello.reply ||
+	    query->hello.reply->body_case != HCCLD__CONTROL__REPLY__BODY_HELLO) {
+		query_close(query);
+		return -EPROTO;
+	}
+	was_connected = true;
+	*ret_query = query;
+	return 0;
+}
+
+struct query *query_close(struct query *query)
+{
+	if (!query)
+		return NULL;
+	hccld_call_end(&query->hello);
+	hccld_connection_free(query->connection);
+	free(query);
+	return NULL;
+}
+
+const Hccld__Control__HelloReply *query_hello(const struct query *query)
+{
+	return query->hello.reply->hello;
+}
+
+/* Sends, waits, and checks that the answer is of the kind that was asked for. On success the caller ends @call. */
+static int query_ask(struct query *query, Hccld__Control__Request *request,
+		     Hccld__Control__Reply__BodyCase body, struct hccld_call *call)
+{
+	int r;
+
+	memset(call, 0, sizeof(*call));
+	request->deadline_ms = ANSWER_TIMEOUT_S * 1000;
+	time_limit_set();
+	r = hccld_call_start(query->connection, request, call);
+	if (r == 0) {
+		r = hccld_call_wait(query->connection, call);
+		if (r == 0 && (!call->reply || call->reply->body_case != body))
+			r = -EPROTO;
+		if (r < 0)
+			hccld_call_end(call);
+	}
+	time_limit_clear();
+	return r;
+}
+
+int query_status(struct query *query, struct hccld_call *ret_call)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__Status status = HCCLD__CONTROL__STATUS__INIT;
+
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_STATUS;
+	request.status = &status;
+	return query_ask(query, &request, HCCLD__CONTROL__REPLY__BODY_STATUS, ret_call);
+}
+
+int query_list(struct query *query, Hccld__Control__List__Kind kind,
+	       int (*page)(const Hccld__Control__ListReply *list, void *arg), void *arg)
+{
+	uint64_t after = 0;
+	int r;
+
+	do {
+		Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+		Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
+		struct hccld_call call;
+		uint64_t next;
+
+		list.kind = kind;
+		list.after = after;
+		request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST;
+		request.list = &list;
+		r = query_ask(query, &request, HCCLD__CONTROL__REPLY__BODY_LIST, &call);
+		if (r < 0)
+			return r;
+		next = call.reply->list->next;
+		r = page(call.reply->list, arg);
+		hccld_call_end(&call);
+		if (r == 0 && next && next <= after)
+			r = -EPROTO; /* it would never end */
+		after = next;
+	} while (r == 0 && after);
+	return r;
+}
+
+/* What the library says, without the decoration of CANN's texts: "[PID: n] <time> <Title>(<code>): text", newline, solution. */
+static const char *error_text(char buffer[HCCLD_TEXT_MAX])
+{
+	const char *text = hccld_error_take();
+	size_t word;
+
+	if (!text)
+		return NULL;
+	if (!strncmp(text, "[PID: ", 6) && strstr(text, "] ")) {
+		text = strstr(text, "] ") + 2;
+		text += strcspn(text, " ");
+		text += *text == ' ';
+	}
+	word = strcspn(text, " ");
+	if (word > 3 && !strncmp(text + word - 2, "):", 2) && text[word])
+		text += word + 1;
+	snprintf(buffer, HCCLD_TEXT_MAX, "%.*s", (int)strcspn(text, "\n"), text);
+	return buffer;
+}
+
+/* No daemon: how to get one. */
+static void advise(void)
+{
+	CLEANUP(freep) char *quoted = NULL;
+	const char *given = getenv("HCCLD_SOCKET");
+	char path[PATH_MAX];
+
+	if (!given || !*given) {
+		fputs("Start one with 'systemctl start hccld' or 'hccld', or name another with --socket or HCCLD_SOCKET;\n"
+		      "'hcclctl run' brings a private one along.\n",
+		      stderr);
+		return;
+	}
+	socket_path(path);
+	quoted = text_shell_quote(path);
+	fprintf(stderr,
+		"Start one by: hccld --socket %s\nor name another with --socket or HCCLD_SOCKET.\n",
+		quoted ? quoted : path);
+}
+
+int query_complain(int error)
+{
+	char buffer[HCCLD_TEXT_MAX];
+	const char *text = error_text(buffer);
+
+	complain("%s", text ? text : status_of(status_cause(error))->text);
+	if (was_connected)
+		return error == -ENOTCONN ? STATUS_NO_DAEMON : STATUS_STUCK;
+	if (error == -ENOTCONN)
+		advise();
+	return error == -ENOTCONN || error == -EACCES || error == -EPROTONOSUPPORT
+		       ? STATUS_NO_DAEMON
+		       : STATUS_STUCK;
+}

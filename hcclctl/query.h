@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to the daemon, over the same connection code as every client (role TOOL). A daemon that does not answer ends the tool. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "client/connection.h"
+
+struct query;
+
+/* The socket of --socket from now on. */
+void query_set_socket(const char *path);
+bool query_socket_is_given(void);
+
+/* Connects. Nothing is printed; negative errno for query_complain(). */
+int query_open(struct query **ret_query);
+struct query *query_close(struct query *query);
+const Hccld__Control__HelloReply *query_hello(const struct query *query);
+
+/* The caller ends @ret_call; its reply->status is not NULL. */
+int query_status(struct query *query, struct hccld_call *ret_call);
+/* Calls @page for every page of the list until one returns a negative errno. */
+int query_list(struct query *query, Hccld__Control__List__Kind kind,
+	       int (*page)(const Hccld__Control__ListReply *list, void *arg), void *arg);
+
+/* Says on stderr what went wrong and what to do. Returns the exit status. */
+int query_complain(int error);
