@@ -43,7 +43,9 @@ TEST(buffer_lookup_knows_every_byte_of_an_allocation_and_no_other)
 		check_eq_uint(last.available, 1);
 		check_eq_uint(last.segment, first.segment);
 		check_eq_uint(last.offset, first.offset + sizes[i] - 1);
-		check_eq_uint(available(p + sizes[i]), 0);
+		/* another mapping may begin right behind it, but then it is another segment */
+		if (hccld_buffer_find(p + sizes[i], &last) == 0)
+			check_ne_uint(last.segment, first.segment);
 	}
 	check_eq_uint(available(NULL), 0);
 	check_eq_uint(available(sizes), 0);
@@ -52,15 +54,19 @@ TEST(buffer_lookup_knows_every_byte_of_an_allocation_and_no_other)
 
 TEST(buffer_small_ones_share_a_segment)
 {
-	for (unsigned int i = 0; i < 4096; i++)
+	for (unsigned int i = 0; i < SLAB_SIZE_FIRST / 512; i++)
 		allocate(HCCLD_MEMORY_DEVICE, 512);
 	check_eq_uint(fake_segments(), 1);
 	check_eq_uint(hccld_buffer_idle(fake_context()), 0);
-	allocate(HCCLD_MEMORY_DEVICE, 1);
+	for (unsigned int i = 0; i < SLAB_SIZE / 512; i++)
+		allocate(HCCLD_MEMORY_DEVICE, 512);
 	check_eq_uint(fake_segments(), 2);
+	check_eq_uint(hccld_buffer_idle(fake_context()), 0);
+	allocate(HCCLD_MEMORY_DEVICE, 1);
+	check_eq_uint(fake_segments(), 3);
 	check_eq_uint(hccld_buffer_idle(fake_context()), SLAB_SIZE - 512);
 	allocate(HCCLD_MEMORY_HOST, 1);
-	check_eq_uint(fake_segments(), 3);
+	check_eq_uint(fake_segments(), 4);
 	check_eq_uint(hccld_buffer_idle(fake_context()), SLAB_SIZE - 512);
 }
 
