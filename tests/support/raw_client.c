@@ -20,8 +20,8 @@ int raw_connect(void)
 	check(path && strlen(path) < sizeof(address.sun_path));
 	strcpy(address.sun_path, path);
 	check(fd >= 0);
-	check_msg(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "connect to %s: %s", path,
-		  strerror(errno));
+	check_msg(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0,
+		  "connect to %s: %s", path, strerror(errno));
 	return fd;
 }
 
@@ -52,7 +52,8 @@ int raw_receive(struct raw_client *client, struct raw_reply *ret_reply)
 	return 0;
 }
 
-void raw_call(struct raw_client *client, Hccld__Control__Request *request, struct raw_reply *ret_reply)
+void raw_call(struct raw_client *client, Hccld__Control__Request *request,
+	      struct raw_reply *ret_reply)
 {
 	uint64_t id = raw_send(client, request);
 
@@ -61,7 +62,8 @@ void raw_call(struct raw_client *client, Hccld__Control__Request *request, struc
 }
 
 /* A request that must succeed. */
-static void raw_call_ok(struct raw_client *client, Hccld__Control__Request *request, struct raw_reply *ret_reply)
+static void raw_call_ok(struct raw_client *client, Hccld__Control__Request *request,
+			struct raw_reply *ret_reply)
 {
 	raw_call(client, request, ret_reply);
 	check_msg(ret_reply->message->cause == 0, "request refused: %s", ret_reply->message->text);
@@ -98,10 +100,13 @@ void raw_client_start(struct raw_client *client, Hccld__Control__Hello__Role rol
 	client->device_count = reply.message->hello->device_count;
 	if (role == HCCLD__CONTROL__HELLO__ROLE__CLIENT) {
 		check_eq_uint(reply.packet.fd_count, 4);
-		client->region = raw_map(reply.packet.fds[0], SESSION_REGION_SIZE, PROT_READ | PROT_WRITE);
-		client->yard = raw_map(reply.packet.fds[1], sizeof(struct yard), PROT_READ | PROT_WRITE);
+		client->region =
+			raw_map(reply.packet.fds[0], SESSION_REGION_SIZE, PROT_READ | PROT_WRITE);
+		client->yard =
+			raw_map(reply.packet.fds[1], sizeof(struct yard), PROT_READ | PROT_WRITE);
 		client->beacon = raw_map(reply.packet.fds[2], 4096, PROT_READ);
-		check(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, reply.packet.fds[2], 0) == MAP_FAILED);
+		check(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, reply.packet.fds[2],
+			   0) == MAP_FAILED);
 		client->event_fd = reply.packet.fds[3];
 		reply.packet.fds[3] = -1;
 	}
@@ -237,8 +242,8 @@ void raw_root_info(struct raw_client *client, struct raw_root *ret_root)
 	raw_reply_free(&reply);
 }
 
-uint64_t raw_join_send(struct raw_client *client, const struct raw_root *root, uint32_t rank, uint32_t size, uint64_t context,
-		       uint32_t deadline_ms)
+uint64_t raw_join_send(struct raw_client *client, const struct raw_root *root, uint32_t rank,
+		       uint32_t size, uint64_t context, uint32_t deadline_ms)
 {
 	Hccld__Control__JoinComm join = HCCLD__CONTROL__JOIN_COMM__INIT;
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;

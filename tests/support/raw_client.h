@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client of the control protocol without the client library: one socket, requests as they are on the wire. Every function fails the test
- * case when the protocol is not kept; what a test expects to be refused goes through raw_call().
+ * A client of the control protocol without the client library: one socket, requests as they are on
+ * the wire. Every function fails the test case when the protocol is not kept; what a test expects
+ * to be refused goes through raw_call().
  */
 #pragma once
 
@@ -18,7 +19,7 @@ struct raw_client {
 	uint64_t next_id;
 	uint64_t session;
 	uint32_t device_count;
-	void *region;			/* struct session_region */
+	void *region; /* struct session_region */
 	struct yard *yard;
 	const struct beacon *beacon;
 	int event_fd;
@@ -26,7 +27,7 @@ struct raw_client {
 
 struct raw_reply {
 	Hccld__Control__Reply *message;
-	struct packet packet;		/* descriptors that were not taken are closed by raw_reply_free() */
+	struct packet packet; /* descriptors that were not taken are closed by raw_reply_free() */
 };
 
 /* HCCLD_SOCKET. Connected, no HELLO yet. */
@@ -38,10 +39,14 @@ void raw_client_stop(struct raw_client *client);
 
 /* Sends one request (its id is set) without waiting. Returns the id. */
 uint64_t raw_send(struct raw_client *client, Hccld__Control__Request *request);
-/* The next reply. @ret_reply: freed by raw_reply_free(). 0 or -ECONNRESET when the daemon has hung up. */
+/*
+ * The next reply. @ret_reply: freed by raw_reply_free(). 0 or -ECONNRESET when the daemon has hung
+ * up.
+ */
 int raw_receive(struct raw_client *client, struct raw_reply *ret_reply);
 /* Sends and receives; no other request may be under way. */
-void raw_call(struct raw_client *client, Hccld__Control__Request *request, struct raw_reply *ret_reply);
+void raw_call(struct raw_client *client, Hccld__Control__Request *request,
+	      struct raw_reply *ret_reply);
 void raw_reply_free(struct raw_reply *reply);
 
 /* Requests that must succeed. */
@@ -59,9 +64,12 @@ struct raw_root {
 	char name[HCCLD_COMM_NAME_MAX];
 };
 void raw_root_info(struct raw_client *client, struct raw_root *ret_root);
-/* Sends the request to join; the reply comes by raw_receive(). @deadline_ms 0: the daemon's default. */
-uint64_t raw_join_send(struct raw_client *client, const struct raw_root *root, uint32_t rank, uint32_t size, uint64_t context,
-		       uint32_t deadline_ms);
+/*
+ * Sends the request to join; the reply comes by raw_receive(). @deadline_ms 0: the daemon's
+ * default.
+ */
+uint64_t raw_join_send(struct raw_client *client, const struct raw_root *root, uint32_t rank,
+		       uint32_t size, uint64_t context, uint32_t deadline_ms);
 void raw_leave(struct raw_client *client, uint64_t rank);
 void raw_open_pair(struct raw_client *client, uint64_t rank, uint32_t send_to);
 

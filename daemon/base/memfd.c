@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is shared with clients. */
+#include "base/memfd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "proto/cleanup.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/* The errno as the table of causes knows it: no memory, or a limit. */
+static int memfd_failed(const char *call, const char *name)
+{
+	int error = errno;
+
+	log_warning("%s for memory '%s' failed: %s", call, name, strerror(error));
+	if (error == ENOSPC)
+		return -ENOMEM;
+	if (error == EMFILE || error == ENFILE)
+		return -EDQUOT;
+	return -error;
+}
+
+int memfd_back(int fd, uint64_t offset, uint64_t bytes)
+{
+	while (fallocate(fd, 0, (off_t)offset, (off_t)bytes) < 0)
+		if (errno != EINTR)
+			return memfd_failed("fallocate", "region");
+	return 0;
+}
+
+int memfd_new(const char *name, uint64_t bytes, bool backed, int *ret_fd)
+{
+	CLEANUP(close_fdp) int fd = -1;
+	int r;
+
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return memfd_failed("memfd_create", name);
+	if (fchmod(fd, 0) < 0)
+		return memfd_failed("fchmod", name);
+	if (ftruncate(fd, (off_t)bytes) < 0)
+		return memfd_failed("ftruncate", name);
+	/* SEAL too: a client must not add a seal that keeps the next daemon from mapping it */
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return memfd_failed("sealing", name);
+	if (backed) {
+		r = memfd_back(fd, 0, bytes);
+		if (r < 0)
+			return r;
+	}
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+void memfd_punch(int fd, uint64_t offset, uint64_t bytes)
+{
+	while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+			 (off_t)bytes) < 0) {
+		if (errno == EINTR)
+			continue;
+		memfd_failed("punching a hole", "region");
+		return;
+	}
+}
+
+int memfd_map(int fd, uint64_t bytes, bool populate, void **ret_base)
+{
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | (populate ? MAP_POPULATE : 0), fd, 0);
+
+	if (base == MAP_FAILED)
+		return memfd_failed("mmap", "region");
+	/* advice only: nothing depends on it */
+	(void)madvise(base, bytes, MADV_DONTDUMP);
+	(void)madvise(base, bytes, MADV_DONTFORK);
+	*ret_base = base;
+	return 0;
+}
+
+void memfd_unmap(void *base, uint64_t bytes)
+{
+	if (base)
+		munmap(base, bytes);
+}
+
+int memfd_read_only(int fd, int *ret_fd)
+{
+	char path[64];
+	int reopened, error = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	/*
+	 * without a right to read, only root could open it; the time is short, and nobody can write
+	 * by it
+	 */
+	if (fchmod(fd, 0400) < 0)
+		return memfd_failed("fchmod", "region");
+	reopened = open(path, O_RDONLY | O_CLOEXEC);
+	if (reopened < 0)
+		error = memfd_failed("open", path);
+	if (fchmod(fd, 0) < 0)
+		memfd_failed("fchmod", "region");
+	if (reopened < 0)
+		return error;
+	*ret_fd = reopened;
+	return 0;
+}
+
+int sparse_new(uint64_t bytes, void **ret_base)
+{
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (base == MAP_FAILED)
+		return -ENOMEM;
+	*ret_base = base;
+	return 0;
+}
+
+void sparse_free(void *base, uint64_t bytes)
+{
+	if (base)
+		munmap(base, bytes);
+}

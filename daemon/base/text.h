@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sentences built piece by piece in a buffer of fixed size, cut when they do not fit. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct text {
+	char *data; /* always terminated */
+	size_t size, length;
+};
+
+/* @size > 0 */
+void text_init(struct text *text, char *buffer, size_t size);
+void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "512 MiB", "1.5 GiB", "4096 bytes": exact or with one decimal. */
+void text_add_bytes(struct text *text, uint64_t bytes);
+/*
+ * Numbers in growing order as ranges: "2, 5-6, 9"; call with the first and last number of each run.
+ */
+void text_add_range(struct text *text, uint32_t first, uint32_t last);
+/*
+ * Copies what another process sent: bad UTF-8 and control characters become '?'. Cuts at @size - 1,
+ * between characters.
+ */
+void text_clean(char *buffer, size_t size, const char *foreign);

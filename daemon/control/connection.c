@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client's socket. */
+#include "control/connection.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "control/control.h"
+#include "control/dispatch.h"
+#include "control/request.h"
+#include "control/teardown.h"
+#include "proto/cleanup.h"
+#include "proto/packet.h"
+#include "registry/registry.h"
+#include "registry/session.h"
+
+#define HELLO_DEADLINE_MS 10000u
+#define HANG_UP_GRACE_MS \
+	200u /* from the closing of a dying process's sockets to the end of the process */
+#define EXIT_ATTEMPTS 10u
+#define EXIT_RETRY_MS 5u
+#define PACKETS_PER_TURN 16
+#define OUTGOING_MAX 256u
+
+const char *connection_name(const struct connection *connection)
+{
+	static char name[128];
+
+	snprintf(name, sizeof(name), "process '%s' (pid %d)",
+		 connection->session ? connection->session->process : "?", connection->peer.pid);
+	return name;
+}
+
+/* Nobody waits for their replies any more; those being worked on are freed when they finish. */
+static void connection_drop_requests(struct connection *connection)
+{
+	list_for_each(struct request, request, &connection->outgoing, link) {
+		request->connection = NULL;
+		request_free(request);
+	}
+	list_for_each(struct request, request, &connection->requests, link) {
+		request->connection = NULL;
+		list_remove(&request->link);
+	}
+}
+
+struct connection *connection_free(struct connection *connection)
+{
+	if (!connection)
+		return NULL;
+	if (!list_is_empty(&connection->link))
+		connection->control->connection_count--;
+	list_remove(&connection->link);
+	connection_drop_requests(connection);
+	loop_fd_free(connection->watch);
+	loop_fd_free(connection->pid_watch);
+	loop_timer_free(connection->timer);
+	if (connection->session)
+		connection->session->owner = NULL;
+	close_fdp(&connection->fd);
+	close_fdp(&connection->pidfd);
+	free(connection);
+	return NULL;
+}
+
+static void connection_freep(struct connection **connection)
+{
+	connection_free(*connection);
+}
+
+/* Only from callbacks of the connection's own watches and timer. */
+static void connection_end(struct connection *connection)
+{
+	struct control *control = connection->control;
+	struct session *session = connection->session;
+	int32_t status = connection->exit;
+
+	connection_free(connection);
+	if (session)
+		session_end(control, session, status);
+}
+
+void connection_fail(struct connection *connection, const char *reason)
+{
+	if (connection->state >= CONNECTION_HUNG)
+		return;
+	log_notice("%s: %s; its connection ends", connection_name(connection), reason);
+	connection->state = CONNECTION_FAILED;
+	loop_fd_set(connection->watch, 0);
+	loop_timer_start(connection->timer, 0, 0);
+}
+
+static void connection_find_exit(struct connection *connection)
+{
+	int r = process_exit_status(connection->pidfd, connection->peer.pid, &connection->exit);
+
+	if (r == -EAGAIN && connection->exit_attempts++ < EXIT_ATTEMPTS)
+		loop_timer_start(connection->timer, EXIT_RETRY_MS, 0);
+	else
+		connection_end(connection);
+}
+
+static void pidfd_ready(void *data, int events)
+{
+	struct connection *connection = data;
+
+	(void)events;
+	connection->state = CONNECTION_DYING;
+	loop_fd_set(connection->watch, 0);
+	loop_fd_set(connection->pid_watch, 0);
+	connection_find_exit(connection);
+}
+
+static void timer_due(void *data)
+{
+	struct connection *connection = data;
+
+	switch (connection->state) {
+	case CONNECTION_NEW:
+		connection_fail(connection, "it has sent no HELLO in time");
+		break;
+	case CONNECTION_DYING:
+		connection_find_exit(connection);
+		break;
+	case CONNECTION_HUNG: /* the process lives, but no copy of the socket does */
+	case CONNECTION_FAILED:
+		connection_end(connection);
+		break;
+	case CONNECTION_CLIENT:
+	case CONNECTION_TOOL:
+		break;
+	}
+}
+
+static void connection_hung_up(struct connection *connection)
+{
+	bool has_process = connection->pid_watch;
+
+	connection->state = has_process ? CONNECTION_HUNG : CONNECTION_FAILED;
+	loop_fd_set(connection->watch, 0);
+	loop_timer_start(connection->timer, has_process ? HANG_UP_GRACE_MS : 0, 0);
+}
+
+static void connection_set_events(struct connection *connection)
+{
+	/* who does not read its replies is not read either */
+	if (connection->state <= CONNECTION_TOOL)
+		loop_fd_set(connection->watch, connection->outgoing_count ? LOOP_WRITE : LOOP_READ);
+}
+
+/* 0: sent. -EAGAIN: no room. The rest is fatal for the connection. */
+static int connection_try(struct connection *connection, struct request *request)
+{
+	return packet_send(connection->fd, &request->reply.base, request->fds, request->fd_count,
+			   MSG_DONTWAIT);
+}
+
+void connection_send(struct connection *connection, struct request *request)
+{
+	int r = connection->outgoing_count ? -EAGAIN : connection_try(connection, request);
+
+	if (r == -EAGAIN && connection->outgoing_count < OUTGOING_MAX) {
+		list_remove(&request->link);
+		list_append(&connection->outgoing, &request->link);
+		connection->outgoing_count++;
+		connection_set_events(connection);
+		return;
+	}
+	if (r == -EAGAIN)
+		connection_fail(connection, "it does not read its replies");
+	else if (r == -EMSGSIZE || r == -ENOMEM)
+		connection_fail(connection, "a reply could not be sent");
+	/* -EPIPE and the like: the reader finds the hang-up */
+	request_free(request);
+}
+
+static void connection_flush(struct connection *connection)
+{
+	list_for_each(struct request, request, &connection->outgoing, link) {
+		if (connection_try(connection, request) == -EAGAIN)
+			break;
+		connection->outgoing_count--;
+		request_free(request);
+	}
+	connection_set_events(connection);
+}
+
+static void connection_ready(void *data, int events)
+{
+	struct connection *connection = data;
+	struct packet *packet = &connection->control->packet;
+
+	if (events & LOOP_WRITE)
+		connection_flush(connection);
+	if (!(events & LOOP_READ))
+		return;
+	for (int i = 0; i < PACKETS_PER_TURN && connection->state <= CONNECTION_TOOL &&
+			!connection->outgoing_count;
+	     i++) {
+		int r = packet_receive(connection->fd, packet, MSG_DONTWAIT);
+
+		if (r == -EAGAIN)
+			return;
+		if (r == -EPROTO) {
+			connection_fail(connection, "it has sent a truncated packet");
+			return;
+		}
+		if (r < 0) {
+			connection_hung_up(connection);
+			return;
+		}
+		dispatch_packet(connection, packet);
+		packet_close(packet);
+	}
+}
+
+static int connection_make(struct control *control, int fd, struct connection **ret_connection)
+{
+	CLEANUP(close_fdp) int owned_fd = fd;
+	CLEANUP(connection_freep) struct connection *connection = calloc(1, sizeof(*connection));
+	int r;
+
+	if (!connection)
+		return -ENOMEM;
+	list_init(&connection->link);
+	list_init(&connection->requests);
+	list_init(&connection->outgoing);
+	connection->control = control;
+	connection->pidfd = -1;
+	connection->exit = -1;
+	connection->fd = take_fd(&owned_fd);
+	r = process_peer(connection->fd, &connection->peer);
+	if (r < 0)
+		return r;
+	r = loop_timer_new(control->loop, timer_due, connection, &connection->timer);
+	if (r < 0)
+		return r;
+	r = loop_fd_new(control->loop, connection->fd, LOOP_READ, connection_ready, connection,
+			&connection->watch);
+	if (r < 0)
+		return r;
+	list_append(&control->connections, &connection->link);
+	control->connection_count++;
+	*ret_connection = take_ptr(&connection);
+	return 0;
+}
+
+int connection_new(struct control *control, int fd)
+{
+	struct connection *connection;
+	int r;
+
+	r = connection_make(control, fd, &connection);
+	if (r < 0)
+		return r;
+	loop_timer_start(connection->timer, HELLO_DEADLINE_MS, 0);
+	return 0;
+}
+
+int connection_bind(struct connection *connection, struct session *session, int pidfd)
+{
+	int r;
+
+	assert(connection->state == CONNECTION_NEW);
+	connection->pidfd = pidfd;
+	r = loop_fd_new(connection->control->loop, pidfd, LOOP_READ, pidfd_ready, connection,
+			&connection->pid_watch);
+	if (r < 0)
+		return r;
+	connection->session = session;
+	session->owner = connection;
+	connection->state = CONNECTION_CLIENT;
+	loop_timer_stop(connection->timer);
+	return 0;
+}
+
+void connection_set_tool(struct connection *connection)
+{
+	connection->state = CONNECTION_TOOL;
+	loop_timer_stop(connection->timer);
+}
+
+int connection_adopt(struct control *control, struct session *session)
+{
+	struct connection *connection;
+	int r;
+
+	r = connection_make(control, take_fd(&session->restored_socket_fd), &connection);
+	if (r < 0)
+		return r;
+	r = connection_bind(connection, session, take_fd(&session->restored_pidfd));
+	if (r < 0) {
+		connection_free(connection);
+		return r;
+	}
+	if (session->is_broken)
+		connection_fail(connection, "it could not be restored in full");
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client's socket: reads requests, sends replies, notices the end of the process. It ends in a
+ * turn of the loop of its own, never below a handler.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/process.h"
+
+struct control;
+struct loop_fd;
+struct loop_timer;
+struct request;
+struct session;
+
+enum connection_state {
+	CONNECTION_NEW,	   /* no HELLO yet */
+	CONNECTION_CLIENT, /* has a session */
+	CONNECTION_TOOL,   /* queries only */
+	CONNECTION_HUNG,   /* the socket is closed at the other end; its process may be about to end
+			    */
+	CONNECTION_DYING,  /* the process has ended; how? */
+	CONNECTION_FAILED, /* is ended by us */
+};
+
+struct connection {
+	struct list link;
+	struct control *control;
+	struct process_identity peer;
+	enum connection_state state;
+	int fd, pidfd; /* pidfd -1: until there is a session */
+	struct loop_fd *watch, *pid_watch;
+	struct loop_timer *timer; /* meaning by state */
+	struct session *session;
+	struct list requests; /* being worked on */
+	struct list outgoing; /* replies that did not fit into the socket */
+	uint32_t request_count, outgoing_count;
+	uint32_t exit_attempts;
+	int32_t exit; /* wait status, -1 unknown */
+};
+
+/* A fresh socket; taken in every case. */
+int connection_new(struct control *control, int fd);
+/* A session of an earlier process, with the descriptors it was restored with. */
+int connection_adopt(struct control *control, struct session *session);
+/* The socket's process has its session now; takes @pidfd. */
+int connection_bind(struct connection *connection, struct session *session, int pidfd);
+/* No HELLO is waited for any more: it is a tool's. */
+void connection_set_tool(struct connection *connection);
+/* Sends and frees the request, now or when there is room. */
+void connection_send(struct connection *connection, struct request *request);
+/* Ends the connection and its session soon, with a line in the log. */
+void connection_fail(struct connection *connection, const char *reason);
+/* Memory of this process only. */
+struct connection *connection_free(struct connection *connection);
+
+/* "process 'name' (pid 4711)" for the log; valid until the next call. */
+const char *connection_name(const struct connection *connection);

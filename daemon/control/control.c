@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ties sockets, registry and scheduler together. */
+#include "control/control.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "control/connection.h"
+#include "control/join.h"
+#include "control/listener.h"
+#include "control/teardown.h"
+#include "proto/cleanup.h"
+#include "proto/status.h"
+#include "registry/comm.h"
+#include "registry/registry.h"
+#include "registry/session.h"
+#include "registry/tenant.h"
+#include "scheduler/scheduler.h"
+
+/* Any thread. */
+static void control_notify(void *data)
+{
+	struct control *control = data;
+
+	loop_wake(control->wake);
+}
+
+static void control_collect(void *data)
+{
+	struct control *control = data;
+
+	if (control->scheduler) /* a wake-up may still be on its way when it is gone */
+		scheduler_collect(control->scheduler);
+}
+
+static void control_liar(void *data, uint64_t session_id, const char *what)
+{
+	struct control *control = data;
+	struct session *session = idmap_get(&control->registry->session_ids, session_id);
+
+	if (session && session->owner)
+		connection_fail(session->owner, what);
+}
+
+static void control_type_mismatch(void *data, uint64_t comm_id, uint32_t source,
+				  uint32_t destination, uint8_t source_type,
+				  uint8_t destination_type)
+{
+	struct control *control = data;
+	const struct comm *comm = idmap_get(&control->registry->comm_ids, comm_id);
+
+	if (comm)
+		log_warning("communicator %s: rank %" PRIu32 " sends %s, rank %" PRIu32
+			    " receives %s: the bytes are passed as they are",
+			    comm->name, source, data_type_name(source_type), destination,
+			    data_type_name(destination_type));
+}
+
+static int control_start_scheduler(struct control *control)
+{
+	const struct scheduler_options options = {
+		.beacon = control->registry->beacon,
+		.event_fd = control->registry->event_fd,
+		.copy_threads = control->options.copy_threads,
+		.data = control,
+		.notify = control_notify,
+		.liar = control_liar,
+		.type_mismatch = control_type_mismatch,
+	};
+	int r;
+
+	r = scheduler_new(&options, &control->scheduler);
+	if (r < 0)
+		return r;
+	list_for_each(struct tenant, tenant, &control->registry->tenants, link) {
+		scheduler_yard_add(control->scheduler, &tenant->view);
+		tenant->is_scheduled = true;
+	}
+	/*
+	 * before the engine starts: whoever sees the new incarnation sends again what had no reply
+	 */
+	atomic_fetch_add_explicit(&control->registry->beacon->incarnation, 1, memory_order_release);
+	return scheduler_start(control->scheduler);
+}
+
+/*
+ * Sessions of the previous process. Those that have ended meanwhile are found by their pidfds in
+ * the first turn of the loop.
+ */
+static void control_adopt(struct control *control)
+{
+	list_for_each(struct session, session, &control->registry->sessions, link) {
+		if (connection_adopt(control, session) == 0)
+			continue;
+		log_error("session %" PRIu64 " (pid %d) cannot be taken over", session->view.id,
+			  session->view.pid);
+		session_end(control, session, -1);
+	}
+}
+
+struct control *control_free(struct control *control)
+{
+	if (!control)
+		return NULL;
+	control->listener = listener_free(control->listener);
+	list_for_each(struct connection, connection, &control->connections, link)
+		connection_free(connection);
+	list_for_each(struct session, session, &control->registry->sessions, link)
+		joins_abort(control, session, NULL, -1);
+	/* what was being taken down is taken down to the end, in the engine and then in the jobs */
+	control->is_stopping = true;
+	control->scheduler = scheduler_free(control->scheduler);
+	/* the loop turns once more: nothing of ours but the jobs may be on it */
+	loop_timer_free(control->join_timer);
+	loop_wake_free(control->wake);
+	loop_drain(control->loop);
+	free(control);
+	return NULL;
+}
+
+static void control_freep(struct control **control)
+{
+	control_free(*control);
+}
+
+int control_new(const struct control_options *options, struct loop *loop, struct registry *registry,
+		int listen_fd, struct control **ret_control)
+{
+	CLEANUP(control_freep) struct control *control = calloc(1, sizeof(*control));
+	int r;
+
+	if (!control)
+		return -ENOMEM;
+	list_init(&control->connections);
+	control->options = *options;
+	control->loop = loop;
+	control->registry = registry;
+	control->started_ns = registry_now_ns();
+	r = loop_wake_new(loop, control_collect, control, &control->wake);
+	if (r < 0)
+		return r;
+	r = loop_timer_new(loop, joins_expire, control, &control->join_timer);
+	if (r < 0)
+		return r;
+	r = control_start_scheduler(control);
+	if (r < 0)
+		return r;
+	control_adopt(control);
+	r = listener_new(control, listen_fd, &control->listener);
+	if (r < 0)
+		return r;
+	*ret_control = take_ptr(&control);
+	return 0;
+}

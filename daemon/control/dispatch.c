@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a packet to its handler. */
+#include "control/dispatch.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "control/connection.h"
+#include "control/control.h"
+#include "control/request.h"
+#include "proto/packet.h"
+
+#define REQUESTS_MAX (2 * HCCLD_RANKS_PER_SESSION) /* of one client at a time */
+
+#define CASE(name) HCCLD__CONTROL__REQUEST__BODY_##name
+
+static const struct {
+	Hccld__Control__Request__BodyCase body;
+	int (*handle)(struct request *request);
+	bool is_query; /* tools may ask too */
+} handlers[] = {
+	{ CASE(OPEN_CONTEXT), handle_open_context, false },
+	{ CASE(CLOSE_CONTEXT), handle_close_context, false },
+	{ CASE(CREATE_STREAM), handle_create_stream, false },
+	{ CASE(DESTROY_STREAM), handle_destroy_stream, false },
+	{ CASE(ALLOCATE_SEGMENT), handle_allocate_segment, false },
+	{ CASE(FREE_SEGMENT), handle_free_segment, false },
+	{ CASE(MEMORY_INFO), handle_memory_info, false },
+	{ CASE(GET_ROOT_INFO), handle_get_root_info, false },
+	{ CASE(JOIN_COMM), handle_join_comm, false },
+	{ CASE(LEAVE_COMM), handle_leave_comm, false },
+	{ CASE(OPEN_PAIRS), handle_open_pairs, false },
+	{ CASE(STATUS), handle_status, true },
+	{ CASE(LIST), handle_list, true },
+};
+
+/* -EPROTO: the message does not belong here. */
+static int dispatch_request(struct connection *connection, struct request *request)
+{
+	Hccld__Control__Request__BodyCase body = request->message->body_case;
+
+	if (body == CASE(HELLO))
+		return handle_hello(request);
+	if (connection->state == CONNECTION_NEW)
+		return -EPROTO;
+	if (connection->request_count > REQUESTS_MAX)
+		return request_fail(request, CAUSE_LIMIT,
+				    "more than %u requests of one process at a time", REQUESTS_MAX);
+	for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
+		if (handlers[i].body != body)
+			continue;
+		if (connection->state == CONNECTION_TOOL && !handlers[i].is_query)
+			return -EPROTO;
+		return handlers[i].handle(request);
+	}
+	return request_fail(request, CAUSE_UNBUILT,
+			    "hccld %s does not know this request; update hccld",
+			    connection->control->options.version);
+}
+
+void dispatch_packet(struct connection *connection, const struct packet *packet)
+{
+	Hccld__Control__Request *message =
+		hccld__control__request__unpack(NULL, packet->size, packet->data);
+	struct request *request;
+	int r;
+
+	if (!message) {
+		connection_fail(connection, "it has sent a malformed packet");
+		return;
+	}
+	request = request_new(connection, message);
+	if (!request) {
+		hccld__control__request__free_unpacked(message, NULL);
+		connection_fail(connection, "no memory for its request");
+		return;
+	}
+	r = dispatch_request(connection, request);
+	if (r == -EPROTO) {
+		request_free(request);
+		connection_fail(connection, "it has sent a message that is out of order");
+		return;
+	}
+	if (r != REQUEST_LATER)
+		request_finish(request, r);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a packet to its handler. The only place where errors become replies. */
+#pragma once
+
+struct connection;
+struct packet;
+struct request;
+
+void dispatch_packet(struct connection *connection, const struct packet *packet);
+
+/* Handlers: request.h says what they may do. */
+int handle_hello(struct request *request);
+int handle_open_context(struct request *request);
+int handle_close_context(struct request *request);
+int handle_create_stream(struct request *request);
+int handle_destroy_stream(struct request *request);
+int handle_allocate_segment(struct request *request);
+int handle_free_segment(struct request *request);
+int handle_memory_info(struct request *request);
+int handle_get_root_info(struct request *request);
+int handle_join_comm(struct request *request);
+int handle_leave_comm(struct request *request);
+int handle_open_pairs(struct request *request);
+int handle_status(struct request *request);
+int handle_list(struct request *request);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one-screen summary: what there is, what waits longest, and whether that is bad. */
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "control/connection.h"
+#include "control/control.h"
+#include "control/dispatch.h"
+#include "control/query.h"
+#include "registry/comm.h"
+#include "registry/registry.h"
+#include "registry/session.h"
+#include "registry/waiting.h"
+
+#define STUCK_MS 5000u
+#define NOTED_MS 1000u
+#define LANES_PER_STREAM 256u
+
+/* What waits, and the two that may be the worst of it. */
+struct survey {
+	uint32_t count;
+	struct waiting oldest, oldest_missing; /* missing: its other side has not come */
+	bool has_oldest, has_missing;
+};
+
+bool query_sees_all(const struct request *request)
+{
+	uint32_t uid = request->connection->peer.uid;
+
+	return uid == 0 || uid == geteuid();
+}
+
+bool query_sees(const struct request *request, uint32_t uid)
+{
+	return query_sees_all(request) || request->connection->peer.uid == uid;
+}
+
+Hccld__Control__Device *query_device(struct request *request, uint32_t device)
+{
+	const struct device *source = &request->control->registry->devices[device];
+	Hccld__Control__Device *message = request_alloc(request, sizeof(*message));
+
+	if (!message)
+		return NULL;
+	hccld__control__device__init(message);
+	message->device = device;
+	message->backend = (char *)"host";
+	message->memory_used = source->memory.used;
+	message->memory_total = source->memory.total;
+	message->contexts = source->contexts;
+	message->streams = source->streams;
+	return message;
+}
+
+Hccld__Control__Waiting *query_waiting(struct request *request, const struct waiting *waiting)
+{
+	Hccld__Control__Waiting *message = request_alloc(request, sizeof(*message));
+	char buffer[HCCLD_TEXT_MAX];
+	struct text text;
+
+	if (!message)
+		return NULL;
+	hccld__control__waiting__init(message);
+	if (waiting->comm) {
+		message->comm = waiting->comm->id;
+		message->comm_name = (char *)waiting->comm->name;
+		message->rank = waiting->rank;
+		message->peer = waiting->peer == UINT32_MAX ? 0 : waiting->peer;
+		message->peer_pid = (uint32_t)waiting->peer_pid;
+	}
+	message->pid = (uint32_t)waiting->session->view.pid;
+	message->process = (char *)waiting->session->process;
+	message->direction = waiting->direction;
+	message->bytes = waiting->bytes;
+	message->age_ms = waiting->age_ms;
+	message->stream = waiting->stream;
+	message->peer_posted = waiting->is_posted;
+	text_init(&text, buffer, sizeof(buffer));
+	waiting_describe(waiting, false, &text);
+	text_add(&text, ": ");
+	waiting_explain(waiting, &text);
+	message->reason = request_string(request, buffer);
+	return message->reason ? message : NULL;
+}
+
+static bool survey_add(void *data, const struct waiting *waiting)
+{
+	struct survey *survey = data;
+
+	survey->count++;
+	if (!survey->has_oldest || waiting->age_ms > survey->oldest.age_ms) {
+		survey->oldest = *waiting;
+		survey->has_oldest = true;
+	}
+	if (!waiting->is_posted &&
+	    (!survey->has_missing || waiting->age_ms > survey->oldest_missing.age_ms)) {
+		survey->oldest_missing = *waiting;
+		survey->has_missing = true;
+	}
+	return true;
+}
+
+static void count_objects(const struct request *request, Hccld__Control__StatusReply *reply)
+{
+	struct registry *registry = request->control->registry;
+
+	list_for_each(struct session, session, &registry->sessions, link) {
+		if (!query_sees(request, session->uid))
+			continue;
+		reply->sessions++;
+		reply->streams += session->stream_slots.used;
+	}
+	list_for_each(struct comm, comm, &registry->comms, link)
+		if (query_sees(request, comm->uid))
+			reply->comms++;
+}
+
+/* A communicator whose ranks wait for others for longer than @age_ms, the longest; NULL: none. */
+static const struct comm *find_incomplete(const struct request *request, uint64_t *age_ms)
+{
+	uint64_t now = registry_now_ns();
+	const struct comm *worst = NULL;
+
+	list_for_each(struct comm, comm, &request->control->registry->comms, link) {
+		if (comm->state != COMM_JOINING || !query_sees(request, comm->uid))
+			continue;
+		for (uint32_t i = 0; i < comm->rendezvous.size; i++) {
+			const struct joiner *joiner = comm->rendezvous.joiners[i];
+			uint64_t age = joiner ? (now - joiner->since_ns) / 1000000 : 0;
+
+			if (age <= *age_ms)
+				continue;
+			*age_ms = age;
+			worst = comm;
+		}
+	}
+	return worst;
+}
+
+static void plural(struct text *text, uint32_t count, const char *what)
+{
+	text_add(text, "%" PRIu32 " %s%s", count, what, count == 1 ? "" : "s");
+}
+
+/* The worst comes first. True: nothing is wrong. */
+static bool write_verdict(const struct request *request, const struct survey *survey,
+			  const Hccld__Control__StatusReply *reply, struct text *text)
+{
+	uint64_t join_ms = NOTED_MS;
+	const struct comm *incomplete = find_incomplete(request, &join_ms);
+	uint64_t missing_ms = survey->has_missing ? survey->oldest_missing.age_ms : 0;
+	bool is_stuck = missing_ms >= STUCK_MS || (incomplete && join_ms >= STUCK_MS);
+
+	if (missing_ms >= NOTED_MS && (!incomplete || missing_ms >= join_ms)) {
+		text_add(text, "%s: communicator %s: ", is_stuck ? "stuck" : "waiting",
+			 survey->oldest_missing.comm->name);
+		waiting_describe(&survey->oldest_missing, true, text);
+		text_add(text, ": ");
+		waiting_explain(&survey->oldest_missing, text);
+	} else if (incomplete) {
+		text_add(text, "%s: communicator %s is being created for %.1f s: ",
+			 is_stuck ? "stuck" : "waiting", incomplete->name, (double)join_ms / 1000);
+		rendezvous_describe(&incomplete->rendezvous, text);
+	} else {
+		text_add(text, "healthy: ");
+		plural(text, reply->sessions, "session");
+		text_add(text, ", ");
+		plural(text, reply->comms, "communicator");
+		if (survey->has_oldest && survey->oldest.age_ms >= NOTED_MS)
+			text_add(text, ", data has been moving for %.1f s",
+				 (double)survey->oldest.age_ms / 1000);
+		else
+			text_add(text, ", nothing waits longer than 1 s");
+	}
+	return !is_stuck;
+}
+
+static int add_devices(struct request *request, Hccld__Control__StatusReply *reply)
+{
+	uint32_t count = request->control->registry->device_count;
+
+	reply->devices = request_alloc(request, count * sizeof(Hccld__Control__Device *));
+	if (!reply->devices)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		reply->devices[i] = query_device(request, i);
+		if (!reply->devices[i])
+			return -ENOMEM;
+		reply->n_devices++;
+	}
+	return 0;
+}
+
+int handle_status(struct request *request)
+{
+	const struct control *control = request->control;
+	const struct waiting_filter filter = { .all_users = query_sees_all(request),
+					       .uid = request->connection->peer.uid,
+					       .lanes_per_stream = LANES_PER_STREAM };
+	Hccld__Control__StatusReply *reply = &request->body.status;
+	struct survey survey = { 0 };
+	char buffer[HCCLD_TEXT_MAX];
+	struct text text;
+
+	hccld__control__status_reply__init(reply);
+	reply->version = (char *)control->options.version;
+	reply->pid = (uint32_t)getpid();
+	reply->uptime_ms = (registry_now_ns() - control->started_ns) / 1000000;
+	reply->incarnation =
+		atomic_load_explicit(&control->registry->beacon->incarnation, memory_order_relaxed);
+	reply->socket = (char *)control->options.socket_path;
+	count_objects(request, reply);
+	waiting_walk(control->registry, &filter, survey_add, &survey);
+	reply->waiting_count = survey.count;
+	if (survey.has_oldest) {
+		reply->oldest = query_waiting(request, survey.has_missing ? &survey.oldest_missing
+									  : &survey.oldest);
+		if (!reply->oldest)
+			return -ENOMEM;
+	}
+	text_init(&text, buffer, sizeof(buffer));
+	reply->healthy = write_verdict(request, &survey, reply, &text);
+	reply->verdict = request_string(request, buffer);
+	if (!reply->verdict || add_devices(request, reply) < 0)
+		return -ENOMEM;
+	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_STATUS;
+	request->reply.status = reply;
+	return 0;
+}

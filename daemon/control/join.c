@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to join a communicator. */
+#include "control/join.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/memfd.h"
+#include "base/text.h"
+#include "control/control.h"
+#include "control/dispatch.h"
+#include "control/request.h"
+#include "proto/cleanup.h"
+#include "registry/comm.h"
+#include "registry/context.h"
+#include "registry/pairs.h"
+#include "registry/registry.h"
+#include "registry/session.h"
+
+/* Moves the timer to the earliest deadline of all communicators. */
+static void joins_arm(struct control *control)
+{
+	uint64_t earliest = UINT64_MAX, now = registry_now_ns();
+
+	list_for_each(struct comm, comm, &control->registry->comms, link) {
+		uint64_t deadline = comm->state == COMM_JOINING
+					    ? rendezvous_deadline(&comm->rendezvous)
+					    : UINT64_MAX;
+
+		if (deadline < earliest)
+			earliest = deadline;
+	}
+	if (earliest == UINT64_MAX)
+		loop_timer_stop(control->join_timer);
+	else
+		/* rounded up: never before the time */
+		loop_timer_start(control->join_timer,
+				 earliest > now ? (earliest - now) / 1000000 + 1 : 0, 0);
+}
+
+/* The joiner has its answer. */
+static void joiner_free(struct joiner *joiner)
+{
+	list_remove(&joiner->link);
+	joiner->session->joiner_count--;
+	free(joiner);
+}
+
+/* Takes rank @i out of the communicator; NULL: nobody waits for it. */
+static struct joiner *joiner_take(struct comm *comm, uint32_t i)
+{
+	struct joiner *joiner = comm->rendezvous.joiners[i];
+
+	if (joiner)
+		rendezvous_remove(&comm->rendezvous, joiner);
+	return joiner;
+}
+
+/*
+ * Answers all who wait, and those who come later, and ends the communicator if nothing else keeps
+ * it.
+ */
+static void join_fail(struct comm *comm, enum cause cause, const char *text)
+{
+	uint32_t size = comm->rendezvous.size;
+
+	comm_fail(comm, cause, text);
+	for (uint32_t i = 0; i < size; i++) {
+		struct joiner *joiner = joiner_take(comm, i);
+
+		if (!joiner)
+			continue;
+		request_finish(joiner->data, request_fail(joiner->data, cause, "%s", text));
+		joiner_free(joiner);
+	}
+	comm_collect(comm);
+}
+
+static void exit_describe(int32_t exit, struct text *text)
+{
+	if (exit >= 0 && WIFSIGNALED(exit))
+		text_add(text, "killed by signal %d", WTERMSIG(exit));
+	else if (exit >= 0 && WIFEXITED(exit))
+		text_add(text, "exited with status %d", WEXITSTATUS(exit));
+	else
+		text_add(text, "ended");
+}
+
+void joins_abort(struct control *control, struct session *session, struct context *context,
+		 int32_t exit)
+{
+	bool is_dead = session->is_ending;
+
+	while (!list_is_empty(&session->joiners)) {
+		struct joiner *joiner = NULL;
+		char buffer[HCCLD_TEXT_MAX];
+		struct comm *comm;
+		struct text text;
+
+		list_for_each(struct joiner, other, &session->joiners, link)
+			if (!context || other->context == context)
+				joiner = other;
+		if (!joiner)
+			break;
+		comm = joiner->comm;
+		text_init(&text, buffer, sizeof(buffer));
+		text_add(&text, "communicator %s: rank %" PRIu32 " (pid %d) ", comm->name,
+			 joiner->rank, joiner->pid);
+		if (is_dead)
+			exit_describe(exit, &text);
+		else
+			text_add(&text, "reset its device");
+		text_add(&text, " while the communicator was created");
+		join_fail(comm, is_dead ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT, buffer);
+	}
+	joins_arm(control);
+}
+
+static void join_expire(struct comm *comm)
+{
+	char buffer[HCCLD_TEXT_MAX];
+	const struct joiner *first = NULL;
+	struct text text;
+
+	for (uint32_t i = 0; i < comm->rendezvous.size; i++) {
+		const struct joiner *joiner = comm->rendezvous.joiners[i];
+
+		if (joiner && (!first || joiner->since_ns < first->since_ns))
+			first = joiner;
+	}
+	text_init(&text, buffer, sizeof(buffer));
+	text_add(&text, "communicator %s: ", comm->name);
+	rendezvous_describe(&comm->rendezvous, &text);
+	text_add(
+		&text,
+		"; pid %d has waited for %" PRIu64
+		" ms; look for these processes, and whether they got the same root info; HCCL_CONNECT_TIMEOUT sets the limit",
+		first->pid, (registry_now_ns() - first->since_ns) / 1000000);
+	log_notice("%s", buffer);
+	join_fail(comm, CAUSE_INIT_TIMEOUT, buffer);
+}
+
+void joins_expire(void *data)
+{
+	struct control *control = data;
+	uint64_t now = registry_now_ns();
+
+	list_for_each(struct comm, comm, &control->registry->comms, link)
+		if (comm->state == COMM_JOINING && rendezvous_deadline(&comm->rendezvous) <= now)
+			join_expire(comm);
+	joins_arm(control);
+}
+
+/* What a rank of a communicator that is ready gets. */
+static int join_reply(struct request *request, const struct rank *rank)
+{
+	const struct comm *comm = rank->comm;
+	const struct extent *first = list_entry(comm->extents.next, struct extent, link);
+	Hccld__Control__JoinCommReply *reply = &request->body.join_comm;
+	CLEANUP(close_fdp) int fd = -1;
+	int r;
+
+	r = memfd_read_only(first->fd, &fd);
+	if (r < 0)
+		return r;
+	r = request_add_fd(request, fd);
+	if (r < 0)
+		return r;
+	hccld__control__join_comm_reply__init(reply);
+	reply->rank = rank->handle;
+	reply->comm = comm->id;
+	reply->name = request_string(request, rank->name);
+	if (!reply->name)
+		return -ENOMEM;
+	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_JOIN_COMM;
+	request->reply.join_comm = reply;
+	return 0;
+}
+
+static void join_complete(struct comm *comm)
+{
+	uint32_t size = comm->rendezvous.size;
+	int r = comm_form(comm);
+
+	if (r < 0) {
+		char text[HCCLD_TEXT_MAX];
+
+		snprintf(text, sizeof(text),
+			 "communicator %s: no memory for the region of %" PRIu32 " ranks: %s",
+			 comm->name, size, status_of(status_cause(r))->text);
+		join_fail(comm, status_cause(r), text);
+		return;
+	}
+	log_debug("communicator %s: %" PRIu32 " ranks are ready", comm->name, size);
+	for (uint32_t i = 0; i < size; i++) {
+		struct joiner *joiner = joiner_take(comm, i);
+
+		request_finish(joiner->data, join_reply(joiner->data, comm->ranks[i]));
+		joiner_free(joiner);
+	}
+	rendezvous_deinit(&comm->rendezvous);
+}
+
+/* Compares in a time that tells nothing about where they differ. */
+static bool secret_matches(const struct comm *comm, const ProtobufCBinaryData *secret)
+{
+	unsigned char difference = 0;
+
+	if (secret->len != HCCLD_SECRET_BYTES)
+		return false;
+	for (size_t i = 0; i < HCCLD_SECRET_BYTES; i++)
+		difference |= (unsigned char)(comm->secret[i] ^ secret->data[i]);
+	return difference == 0;
+}
+
+/* The communicator that the request may join. */
+static int join_find(struct request *request, const Hccld__Control__JoinComm *join,
+		     struct comm **ret_comm)
+{
+	struct session *session = request_session(request);
+	struct comm *comm = comm_find(session->registry, join->key);
+
+	if (join->size == 0 || join->size > HCCLD_RANKS_MAX || join->rank >= join->size)
+		return request_fail(request, CAUSE_ARGUMENT,
+				    "rank %" PRIu32 " of %" PRIu32
+				    ": a communicator has 1 to %u ranks, counted from 0",
+				    join->rank, join->size, HCCLD_RANKS_MAX);
+	if (strlen(join->name) >= HCCLD_COMM_NAME_MAX || strlen(join->udi) >= HCCLD_UDI_MAX)
+		return request_fail(request, CAUSE_ARGUMENT,
+				    "the name of a communicator has at most %u bytes",
+				    HCCLD_COMM_NAME_MAX - 1);
+	if (!comm)
+		return request_fail(
+			request, CAUSE_NOT_FOUND,
+			"the root info is unknown here: the process that made it has ended, or it is from another node or another hccld");
+	if (!secret_matches(comm, &join->secret))
+		return request_fail(request, CAUSE_PERMISSION,
+				    "the root info is not the one that hccld has given out");
+	if (comm->uid != session->uid)
+		return request_fail(request, CAUSE_PERMISSION,
+				    "communicator %s belongs to user %" PRIu32
+				    ", this process to user %" PRIu32
+				    ": the ranks of a communicator must have one user",
+				    comm->name, comm->uid, session->uid);
+	if (comm->state == COMM_FAILED)
+		return request_fail(request, comm->failure, "%s",
+				    comm->failure_text ? comm->failure_text
+						       : status_of(comm->failure)->text);
+	*ret_comm = comm;
+	return 0;
+}
+
+/*
+ * The communicator is complete: right only for a request that comes again because the daemon was
+ * restarted before its reply.
+ */
+static int join_again(struct request *request, const struct comm *comm, uint32_t index)
+{
+	const struct rank *rank = index < comm->view.size ? comm->ranks[index] : NULL;
+	struct comm_member *member;
+
+	if (rank && rank->session == request_session(request) &&
+	    rank->request == request->message->id)
+		return join_reply(request, rank);
+	if (index >= comm->view.size)
+		return request_fail(request, CAUSE_ARGUMENT,
+				    "rank %" PRIu32 ": communicator %s has %" PRIu32
+				    " ranks and is complete",
+				    index, comm->name, comm->view.size);
+	member = &comm->view.region->members[index];
+	return request_fail(
+		request, CAUSE_ARGUMENT,
+		"rank %" PRIu32
+		" is already taken by pid %d: communicator %s is complete, another one needs a new root info",
+		index, member->pid, comm->name);
+}
+
+static struct joiner *joiner_new(struct request *request, const Hccld__Control__JoinComm *join,
+				 struct comm *comm, struct context *context)
+{
+	struct session *session = request_session(request);
+	uint32_t deadline_ms = request->message->deadline_ms;
+	struct joiner *joiner = calloc(1, sizeof(*joiner));
+
+	if (!joiner)
+		return NULL;
+	list_init(&joiner->link);
+	joiner->comm = comm;
+	joiner->session = session;
+	joiner->context = context;
+	joiner->rank = join->rank;
+	joiner->device = context->device;
+	joiner->pid = session->view.pid;
+	joiner->request = request->message->id;
+	joiner->since_ns = registry_now_ns();
+	joiner->deadline_ns = joiner->since_ns +
+			      (deadline_ms ? deadline_ms : HCCLD_REQUEST_DEADLINE_MS) * 1000000ull;
+	text_clean(joiner->name, sizeof(joiner->name), join->name);
+	joiner->data = request;
+	return joiner;
+}
+
+/*
+ * The same request once more: it was still in the socket when the daemon was restarted, and the
+ * client has sent it again. The newer one is answered.
+ */
+static bool join_replace(struct request *request, const Hccld__Control__JoinComm *join,
+			 struct comm *comm)
+{
+	struct joiner *joiner = join->rank < comm->rendezvous.size
+					? comm->rendezvous.joiners[join->rank]
+					: NULL;
+
+	if (!joiner || joiner->session != request_session(request) ||
+	    joiner->request != request->message->id)
+		return false;
+	request_free(joiner->data);
+	joiner->data = request;
+	return true;
+}
+
+static int join_add(struct request *request, const Hccld__Control__JoinComm *join,
+		    struct comm *comm, struct context *context)
+{
+	struct control *control = request->control;
+	struct session *session = request_session(request);
+	CLEANUP(freep) struct joiner *joiner = joiner_new(request, join, comm, context);
+	struct text text;
+	int r;
+
+	if (!joiner)
+		return -ENOMEM;
+	text_init(&text, request->text, sizeof(request->text));
+	r = rendezvous_add(&comm->rendezvous, joiner, join->size, &text);
+	if (r < 0)
+		return r;
+	if (*joiner->name && comm->rendezvous.joined == 1)
+		memcpy(comm->name, joiner->name, sizeof(comm->name));
+	if (*join->udi)
+		text_clean(comm->udi, sizeof(comm->udi), join->udi);
+	list_append(&session->joiners, &take_ptr(&joiner)->link);
+	session->joiner_count++;
+	if (r == 1)
+		join_complete(comm); /* which frees this request with the others */
+	joins_arm(control);
+	return REQUEST_LATER;
+}
+
+int handle_join_comm(struct request *request)
+{
+	const Hccld__Control__JoinComm *join = request->message->join_comm;
+	struct session *session = request_session(request);
+	struct context *context = session_context(session, join->context);
+	struct comm *comm = NULL;
+	int r;
+
+	r = join_find(request, join, &comm);
+	if (r < 0)
+		return r;
+	if (!context)
+		return request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
+	if (comm->state == COMM_READY)
+		return join_again(request, comm, join->rank);
+	if (join_replace(request, join, comm))
+		return REQUEST_LATER;
+	if (session->rank_slots.used + session->joiner_count >= HCCLD_RANKS_PER_SESSION)
+		return request_fail(request, CAUSE_LIMIT,
+				    "a process has at most %u ranks in all its communicators",
+				    HCCLD_RANKS_PER_SESSION);
+	return join_add(request, join, comm, context);
+}

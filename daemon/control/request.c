@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests and their replies. */
+#include "control/request.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "control/connection.h"
+#include "control/control.h"
+#include "proto/cleanup.h"
+
+struct request_memory {
+	struct request_memory *next;
+	_Alignas(16) unsigned char data[];
+};
+
+struct request *request_new(struct connection *connection, Hccld__Control__Request *message)
+{
+	struct request *request = calloc(1, sizeof(*request));
+
+	if (!request)
+		return NULL;
+	request->control = connection->control;
+	request->connection = connection;
+	request->message = message;
+	hccld__control__reply__init(&request->reply);
+	request->reply.id = message->id;
+	list_append(&connection->requests, &request->link);
+	connection->request_count++;
+	return request;
+}
+
+struct request *request_free(struct request *request)
+{
+	if (!request)
+		return NULL;
+	list_remove(&request->link);
+	if (request->connection)
+		request->connection->request_count--;
+	while (request->memory) {
+		struct request_memory *memory = request->memory;
+
+		request->memory = memory->next;
+		free(memory);
+	}
+	for (uint32_t i = 0; i < request->fd_count; i++)
+		close_fdp(&request->fds[i]);
+	hccld__control__request__free_unpacked(request->message, NULL);
+	free(request);
+	return NULL;
+}
+
+struct session *request_session(const struct request *request)
+{
+	/*
+	 * a handler runs while its connection is there, and dispatch lets only clients with a
+	 * session ask for one
+	 */
+	return request->connection->session;
+}
+
+int request_add_fd(struct request *request, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	assert(request->fd_count < HCCLD_PACKET_FDS_MAX);
+	if (copy < 0) {
+		log_warning("out of descriptors: %s", strerror(errno));
+		return -EDQUOT;
+	}
+	request->fds[request->fd_count++] = copy;
+	return 0;
+}
+
+void *request_alloc(struct request *request, size_t size)
+{
+	struct request_memory *memory = calloc(1, sizeof(*memory) + size);
+
+	if (!memory)
+		return NULL;
+	memory->next = request->memory;
+	request->memory = memory;
+	return memory->data;
+}
+
+char *request_string(struct request *request, const char *string)
+{
+	size_t size = strlen(string) + 1;
+	char *copy = request_alloc(request, size);
+
+	return copy ? memcpy(copy, string, size) : NULL;
+}
+
+int request_fail(struct request *request, enum cause cause, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(request->text, sizeof(request->text), format, args);
+	va_end(args);
+	return status_error(cause);
+}
+
+static void request_set_error(struct request *request, int r)
+{
+	Hccld__Control__Reply *reply = &request->reply;
+
+	reply->cause = status_cause(r);
+	reply->body_case = HCCLD__CONTROL__REPLY__BODY__NOT_SET;
+	for (uint32_t i = 0; i < request->fd_count; i++)
+		close_fdp(&request->fds[i]);
+	request->fd_count = 0;
+	if (!*request->text && reply->cause == CAUSE_MEMORY)
+		snprintf(request->text, sizeof(request->text), "the node is out of memory");
+	else if (!*request->text && reply->cause == CAUSE_SYSTEM_CALL)
+		snprintf(request->text, sizeof(request->text), "hccld: %s", strerror(-r));
+	else if (!*request->text)
+		snprintf(request->text, sizeof(request->text), "%s", status_of(reply->cause)->text);
+	reply->text = request->text;
+}
+
+void request_finish(struct request *request, int r)
+{
+	assert(r <= 0);
+	if (!request->connection) {
+		request_free(request);
+		return;
+	}
+	if (r < 0)
+		request_set_error(request, r);
+	connection_send(request->connection, request);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request and its reply. A handler checks the request, does it, fills the reply and returns 0
+ * or a negative errno; or it returns REQUEST_LATER, and request_finish() is called some time
+ * afterwards, exactly once. The client may be gone by then: `connection` is NULL.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "proto/control.pb-c.h"
+#include "proto/limits.h"
+#include "proto/status.h"
+
+struct connection;
+struct control;
+struct session;
+
+#define REQUEST_LATER 1
+
+struct request {
+	struct list link; /* connection->requests or connection->outgoing */
+	struct control *control;
+	struct connection *connection; /* NULL: nobody waits for the reply any more */
+	Hccld__Control__Request *message;
+	Hccld__Control__Reply reply;
+	union {
+		Hccld__Control__HelloReply hello;
+		Hccld__Control__OpenContextReply open_context;
+		Hccld__Control__CreateStreamReply create_stream;
+		Hccld__Control__AllocateSegmentReply allocate_segment;
+		Hccld__Control__MemoryInfoReply memory_info;
+		Hccld__Control__GetRootInfoReply get_root_info;
+		Hccld__Control__JoinCommReply join_comm;
+		Hccld__Control__StatusReply status;
+		Hccld__Control__ListReply list;
+	} body;
+	int fds[HCCLD_PACKET_FDS_MAX]; /* of the reply; owned */
+	uint32_t fd_count;
+	char text[HCCLD_TEXT_MAX]; /* of an error */
+	struct request_memory *memory;
+};
+
+/* Takes @message. NULL: out of memory. */
+struct request *request_new(struct connection *connection, Hccld__Control__Request *message);
+struct request *request_free(struct request *request);
+
+/* The session of the client that asks. */
+struct session *request_session(const struct request *request);
+/* A copy of @fd goes with the reply. -EDQUOT: out of descriptors. */
+int request_add_fd(struct request *request, int fd);
+/* Zeroed memory that lives as long as the request. NULL: out of memory. */
+void *request_alloc(struct request *request, size_t size);
+char *request_string(struct request *request, const char *string);
+/* Says why, and returns the negative errno of @cause for the handler to return. */
+int request_fail(struct request *request, enum cause cause, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/*
+ * Sends the reply: @r 0, or a negative errno with or without words by request_fail(). Frees the
+ * request.
+ */
+void request_finish(struct request *request, int r);

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking objects away. */
+#include "control/teardown.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/memfd.h"
+#include "control/control.h"
+#include "control/join.h"
+#include "control/request.h"
+#include "proto/region.h"
+#include "registry/comm.h"
+#include "registry/context.h"
+#include "registry/registry.h"
+#include "registry/segment.h"
+#include "registry/session.h"
+#include "scheduler/scheduler.h"
+
+#define JOB_BYTES_MIN (1u << 20) /* freeing more than this is left to a worker thread */
+
+/*
+ * The first four lists are what the engine still has; run() moves their members to the second four:
+ * it may be called again, and goes on where it was.
+ */
+struct teardown {
+	struct list link; /* session->teardowns */
+	struct scheduler_call call;
+	struct control *control;
+	struct session *session; /* a reference */
+	struct request *request; /* NULL: nobody waits */
+	struct list streams, ranks, contexts, segments;
+	struct list free_streams, free_ranks, free_contexts, free_segments;
+	bool is_session; /* all of it */
+};
+
+static struct teardown *teardown_make(struct control *control, struct session *session,
+				      struct request *request)
+{
+	struct teardown *teardown = calloc(1, sizeof(*teardown));
+
+	if (!teardown)
+		return NULL;
+	list_init(&teardown->link);
+	list_init(&teardown->streams);
+	list_init(&teardown->ranks);
+	list_init(&teardown->contexts);
+	list_init(&teardown->segments);
+	list_init(&teardown->free_streams);
+	list_init(&teardown->free_ranks);
+	list_init(&teardown->free_contexts);
+	list_init(&teardown->free_segments);
+	teardown->control = control;
+	teardown->session = session_ref(session);
+	teardown->request = request;
+	return teardown;
+}
+
+static void move(struct list *to, struct list *node)
+{
+	list_remove(node);
+	list_append(to, node);
+}
+
+/* Engine thread. */
+static bool run_streams(struct teardown *teardown, struct engine *engine)
+{
+	list_for_each(struct stream, stream, &teardown->streams, link) {
+		if (!engine_stream_detach(engine, &stream->context->view, stream->ring))
+			return false;
+		move(&teardown->free_streams, &stream->link);
+	}
+	return true;
+}
+
+static bool run_ranks(struct teardown *teardown, struct engine *engine)
+{
+	list_for_each(struct rank, rank, &teardown->ranks, link) {
+		struct view_rank *view = &rank->session->view.ranks[VIEW_INDEX(rank->handle)];
+
+		if (!engine_rank_detach(engine, view))
+			return false;
+		move(&teardown->free_ranks, &rank->link);
+	}
+	return true;
+}
+
+static bool run_contexts(struct teardown *teardown, struct engine *engine)
+{
+	list_for_each(struct context, context, &teardown->contexts, link) {
+		if (!engine_context_detach(engine, &context->view))
+			return false;
+		context_unpublish(context);
+		move(&teardown->free_contexts, &context->link);
+	}
+	return true;
+}
+
+static bool run_segments(struct teardown *teardown, struct engine *engine)
+{
+	struct view_session *view = &teardown->session->view;
+
+	list_for_each(struct segment, segment, &teardown->segments, link) {
+		if (!engine_segment_detach(engine, view, segment->id))
+			return false;
+		segment_unpublish(segment);
+		move(&teardown->free_segments, &segment->link);
+	}
+	return true;
+}
+
+static bool teardown_run(struct engine *engine, void *arg)
+{
+	struct teardown *teardown = arg;
+
+	return run_streams(teardown, engine) && run_ranks(teardown, engine) &&
+	       run_contexts(teardown, engine) && run_segments(teardown, engine);
+}
+
+/* A worker thread, or the loop when there is little to do: nobody else knows these objects now. */
+static void teardown_free_memory(void *arg)
+{
+	struct teardown *teardown = arg;
+
+	list_for_each(struct segment, segment, &teardown->free_segments, link)
+		segment_memory_release(&segment->memory);
+	if (teardown->is_session) {
+		/* the process may still map it */
+		memfd_punch(teardown->session->region_fd, 0, SESSION_REGION_SIZE);
+		return;
+	}
+	list_for_each(struct stream, stream, &teardown->free_streams, link)
+		stream_punch(stream);
+}
+
+static void teardown_done(void *arg);
+
+/* The daemon stops and the engine is gone already: nothing is in use any more. */
+static void teardown_without_engine(struct teardown *teardown)
+{
+	list_splice(&teardown->free_streams, &teardown->streams);
+	list_splice(&teardown->free_ranks, &teardown->ranks);
+	list_splice(&teardown->free_contexts, &teardown->contexts);
+	list_splice(&teardown->free_segments, &teardown->segments);
+	teardown_done(teardown);
+}
+
+/* Starts the first of the session's teardowns. */
+static void teardown_next(struct control *control, struct session *session)
+{
+	struct teardown *teardown;
+
+	if (list_is_empty(&session->teardowns))
+		return;
+	teardown = list_entry(session->teardowns.next, struct teardown, link);
+	if (control->is_stopping) {
+		teardown_without_engine(teardown);
+		return;
+	}
+	teardown->call = (struct scheduler_call){ .run = teardown_run,
+						  .done = teardown_done,
+						  .arg = teardown };
+	scheduler_call(control->scheduler, &teardown->call);
+}
+
+static void teardown_finish(void *arg)
+{
+	struct teardown *teardown = arg;
+	struct session *session = teardown->session;
+
+	list_for_each(struct stream, stream, &teardown->free_streams, link)
+		stream_remove(stream);
+	list_for_each(struct segment, segment, &teardown->free_segments, link)
+		segment_remove(segment);
+	list_for_each(struct rank, rank, &teardown->free_ranks, link)
+		rank_remove(rank);
+	list_for_each(struct context, context, &teardown->free_contexts, link)
+		context_remove(context);
+	if (teardown->request)
+		request_finish(teardown->request, 0);
+	list_remove(&teardown->link);
+	teardown_next(teardown->control, session);
+	if (teardown->is_session)
+		session_remove(session);
+	session_unref(session);
+	free(teardown);
+}
+
+static void teardown_done(void *arg)
+{
+	struct teardown *teardown = arg;
+	uint64_t bytes = teardown->is_session ? JOB_BYTES_MIN : 0;
+
+	list_for_each(struct segment, segment, &teardown->free_segments, link)
+		bytes += segment->memory.bytes;
+	if (bytes >= JOB_BYTES_MIN) {
+		loop_job(teardown->control->loop, teardown_free_memory, teardown_finish, teardown);
+	} else {
+		teardown_free_memory(teardown);
+		teardown_finish(teardown);
+	}
+}
+
+static void rank_close(struct teardown *teardown, struct rank *rank, enum member_word word,
+		       int32_t exit)
+{
+	rank->is_closing = true;
+	rank_announce(rank, word, exit);
+	move(&teardown->ranks, &rank->link);
+}
+
+static void segment_close(struct teardown *teardown, struct segment *segment)
+{
+	segment->is_closing = true;
+	segment_retire(segment);
+	move(&teardown->segments, &segment->link);
+}
+
+static void stream_close(struct teardown *teardown, struct stream *stream)
+{
+	stream->is_closing = true;
+	move(&teardown->streams, &stream->link);
+}
+
+/*
+ * With all that is in it. The words of ranks first: what is read from retired memory must not
+ * commit.
+ */
+static void context_take(struct teardown *teardown, struct context *context, enum member_word word,
+			 int32_t exit)
+{
+	context_close(context);
+	list_for_each(struct rank, rank, &context->ranks, link)
+		rank_close(teardown, rank, word, exit);
+	list_for_each(struct segment, segment, &context->segments, link)
+		segment_close(teardown, segment);
+	list_for_each(struct stream, stream, &context->streams, link)
+		stream_close(teardown, stream);
+	move(&teardown->contexts, &context->link);
+}
+
+static void teardown_start(struct teardown *teardown)
+{
+	struct session *session = teardown->session;
+	bool is_first = list_is_empty(&session->teardowns);
+
+	list_append(&session->teardowns, &teardown->link);
+	if (is_first)
+		teardown_next(teardown->control, session);
+}
+
+int teardown_stream(struct request *request, struct stream *stream)
+{
+	struct teardown *teardown =
+		teardown_make(request->control, stream->context->session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	stream_close(teardown, stream);
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
+int teardown_segment(struct request *request, struct segment *segment)
+{
+	struct teardown *teardown =
+		teardown_make(request->control, segment->context->session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	segment_close(teardown, segment);
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
+int teardown_rank(struct request *request, struct rank *rank)
+{
+	struct teardown *teardown = teardown_make(request->control, rank->session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	rank_close(teardown, rank, MEMBER_LEFT, -1);
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
+int teardown_context(struct request *request, struct context *context)
+{
+	struct teardown *teardown = teardown_make(request->control, context->session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	joins_abort(request->control, context->session, context, -1);
+	context_take(teardown, context, MEMBER_LEFT, -1);
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
+int teardown_again(struct request *request)
+{
+	struct teardown *teardown =
+		teardown_make(request->control, request_session(request), request);
+
+	if (!teardown)
+		return -ENOMEM;
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
+/* Root infos nobody has used. */
+static void session_end_comms(struct session *session)
+{
+	list_for_each(struct comm, comm, &session->registry->comms, link)
+		if (comm->owner == session->view.id)
+			comm_owner_ends(comm);
+}
+
+void session_end(struct control *control, struct session *session, int32_t exit)
+{
+	struct teardown *teardown = teardown_make(control, session, NULL);
+
+	session->is_ending = true;
+	session->exit = exit;
+	/*
+	 * clients see the hang-up when the store's copy is gone too; the next process finds a
+	 * session without socket, and drops it
+	 */
+	session_unstore_socket(session);
+	joins_abort(control, session, NULL, exit);
+	session_end_comms(session);
+	log_debug("session %llu (pid %d) ends, wait status %d",
+		  (unsigned long long)session->view.id, session->view.pid, exit);
+	if (!teardown) {
+		/* its objects stay until the daemon restarts; nothing else is harmed */
+		log_error("no memory to free what pid %d has left behind", session->view.pid);
+		return;
+	}
+	for (uint32_t i = 0; i < session->registry->device_count; i++)
+		if (session->contexts[i])
+			context_take(teardown, session->contexts[i], MEMBER_DEAD, exit);
+	teardown->is_session = true;
+	teardown_start(teardown);
+}

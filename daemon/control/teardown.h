@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking objects away from clients and from the engine. The order is always the same: words that
+ * others look at (member dead or left, segment retired), then the engine lets go, then the memory
+ * goes, then records, descriptors and counts, then the reply. A session has one teardown at a time:
+ * what is in a context is gone before the context goes.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct context;
+struct control;
+struct rank;
+struct request;
+struct segment;
+struct session;
+struct stream;
+
+/* Each answers @request when the object is gone. -ENOMEM: nothing has happened. */
+int teardown_stream(struct request *request, struct stream *stream);
+int teardown_segment(struct request *request, struct segment *segment);
+int teardown_rank(struct request *request, struct rank *rank);
+int teardown_context(struct request *request, struct context *context);
+/*
+ * For a request that comes again after a restart, whose object is gone or going: answers when all
+ * that the session is taking down now is gone.
+ */
+int teardown_again(struct request *request);
+
+/* The session's process has ended with wait status @exit (-1: unknown), or is cut off. */
+void session_end(struct control *control, struct session *session, int32_t exit);

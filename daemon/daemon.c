@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The composition root; the only reader of the configuration. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/text.h"
+#include "daemon/config.h"
+#include "control/control.h"
+#include "daemon/endpoint.h"
+#include "proto/cleanup.h"
+#include "registry/registry.h"
+#include "registry/restore.h"
+#include "scheduler/scheduler.h"
+#include "daemon/service.h"
+
+#define SETTLED_MS 10000 /* a registry that has not ended the daemon by then does not */
+#define STATUS_MS 5000
+
+struct daemon {
+	const struct config *config;
+	struct service *service;
+	struct registry *registry;
+	struct loop *loop;
+	struct control *control;
+	struct loop_signal *signals[3];
+	struct loop_timer *settled, *status, *watchdog;
+	int listen_fd;
+	bool owns_path;	 /* the socket's name is ours to remove */
+	uint64_t passes; /* of the engine, at the last sign to the watchdog */
+	uint32_t told_sessions, told_comms;
+};
+
+static void daemon_deinit(struct daemon *daemon)
+{
+	for (size_t i = 0; i < sizeof(daemon->signals) / sizeof(daemon->signals[0]); i++)
+		loop_signal_free(daemon->signals[i]);
+	loop_timer_free(daemon->settled);
+	loop_timer_free(daemon->status);
+	loop_timer_free(daemon->watchdog);
+	daemon->control = control_free(daemon->control);
+	registry_free(daemon->registry);
+	loop_free(daemon->loop);
+	close_fdp(&daemon->listen_fd);
+	service_free(daemon->service);
+}
+
+static void daemon_signal(void *data, int number)
+{
+	struct daemon *daemon = data;
+
+	if (number == SIGHUP) {
+		log_info("SIGHUP: there is no configuration file to read again");
+		return;
+	}
+	log_info("%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
+	loop_stop(daemon->loop);
+}
+
+static void daemon_settled(void *data)
+{
+	struct daemon *daemon = data;
+
+	records_settled(daemon->registry->records);
+	registry_sweep(daemon->registry);
+}
+
+static void daemon_status(void *data)
+{
+	struct daemon *daemon = data;
+	const struct registry *registry = daemon->registry;
+	char state[128];
+
+	if (registry->session_count == daemon->told_sessions &&
+	    registry->comm_count == daemon->told_comms)
+		return;
+	daemon->told_sessions = registry->session_count;
+	daemon->told_comms = registry->comm_count;
+	snprintf(state, sizeof(state), "STATUS=%" PRIu32 " sessions, %" PRIu32 " communicators",
+		 registry->session_count, registry->comm_count);
+	service_notify(daemon->service, state);
+}
+
+/* Both threads are alive: this one runs, and the engine has passed on since the last time. */
+static void daemon_watchdog(void *data)
+{
+	struct daemon *daemon = data;
+	uint64_t passes = scheduler_passes(daemon->control->scheduler);
+
+	if (passes == daemon->passes)
+		return;
+	daemon->passes = passes;
+	service_notify(daemon->service, "WATCHDOG=1");
+}
+
+/* The socket: of the previous process, of socket activation, or a new one. */
+static int daemon_listen(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	const struct descriptor_store *store = service_store(daemon->service);
+	int r;
+
+	daemon->listen_fd = store->take(store->data, STORE_LISTEN);
+	daemon->owns_path = true;
+	if (daemon->listen_fd >= 0 && endpoint_is_at(daemon->listen_fd, config->socket_path))
+		return 0;
+	if (daemon->listen_fd >= 0) {
+		log_warning(
+			"the socket file %s is gone or another one: clients that were about to connect have to try again",
+			config->socket_path);
+		store->remove(store->data, STORE_LISTEN);
+		close_fdp(&daemon->listen_fd);
+	} else {
+		daemon->listen_fd = service_take_listener(daemon->service);
+		daemon->owns_path = daemon->listen_fd < 0;
+		if (daemon->listen_fd >= 0)
+			return 0;
+	}
+	r = endpoint_listen(config->socket_path, true, &daemon->listen_fd);
+	if (r < 0)
+		return r;
+	return store->add(store->data, STORE_LISTEN, daemon->listen_fd);
+}
+
+static int daemon_open_registry(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	const struct registry_options options = { .device_count = config->device_count,
+						  .device_memory = config->device_memory,
+						  .host_memory = config->host_memory };
+	bool is_inherited;
+	int r;
+
+	r = registry_new(&options, service_store(daemon->service), &daemon->registry,
+			 &is_inherited);
+	if (r < 0)
+		return r;
+	if (is_inherited) {
+		registry_restore(daemon->registry);
+		log_notice("taken over from the previous process: %" PRIu32 " sessions, %" PRIu32
+			   " communicators",
+			   daemon->registry->session_count, daemon->registry->comm_count);
+	}
+	return 0;
+}
+
+static int daemon_watch(struct daemon *daemon)
+{
+	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
+	uint64_t watchdog_ms = service_watchdog_ms(daemon->service);
+	int r;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		r = loop_signal_new(daemon->loop, numbers[i], daemon_signal, daemon,
+				    &daemon->signals[i]);
+		if (r < 0)
+			return r;
+	}
+	r = loop_timer_new(daemon->loop, daemon_settled, daemon, &daemon->settled);
+	if (r < 0)
+		return r;
+	loop_timer_start(daemon->settled, SETTLED_MS, 0);
+	if (service_has_manager(daemon->service)) {
+		r = loop_timer_new(daemon->loop, daemon_status, daemon, &daemon->status);
+		if (r < 0)
+			return r;
+		loop_timer_start(daemon->status, STATUS_MS, STATUS_MS);
+	}
+	if (watchdog_ms) {
+		r = loop_timer_new(daemon->loop, daemon_watchdog, daemon, &daemon->watchdog);
+		if (r < 0)
+			return r;
+		loop_timer_start(daemon->watchdog, watchdog_ms / 3 + 1, watchdog_ms / 3 + 1);
+	}
+	return 0;
+}
+
+static int daemon_serve(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	const struct control_options options = {
+		.version = HCCLD_VERSION,
+		.soc_name = config->soc_name,
+		.socket_path = config->socket_path,
+		.copy_threads = config->copy_threads,
+		.allow_duplicate_items = config->allow_duplicate_items,
+	};
+	struct text text;
+	char memory[64];
+	int r;
+
+	r = control_new(&options, daemon->loop, daemon->registry, daemon->listen_fd,
+			&daemon->control);
+	if (r < 0)
+		return r;
+	service_drop_rest(daemon->service);
+	service_notify(daemon->service, "READY=1");
+	if (config->ready_fd >= 0) {
+		if (write(config->ready_fd, "1\n", 2) < 0)
+			log_warning("nobody reads descriptor %d: %s", config->ready_fd,
+				    strerror(errno));
+		close(config->ready_fd);
+	}
+	text_init(&text, memory, sizeof(memory));
+	text_add_bytes(&text, config->device_memory);
+	log_info("hccld %s serves %s: %" PRIu32 " devices of %s, incarnation %" PRIu32,
+		 HCCLD_VERSION, config->socket_path, config->device_count, memory,
+		 atomic_load(&daemon->registry->beacon->incarnation));
+	loop_run(daemon->loop);
+	return 0;
+}
+
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		log_warning("the limit of open files stays at its soft value: %s", strerror(errno));
+}
+
+int daemon_run(const struct config *config)
+{
+	CLEANUP(daemon_deinit) struct daemon daemon = { .config = config, .listen_fd = -1 };
+	int r;
+
+	raise_descriptor_limit();
+	signal(SIGPIPE, SIG_IGN);
+	r = service_new(&daemon.service);
+	if (r < 0)
+		return r;
+	r = daemon_listen(&daemon);
+	if (r < 0)
+		return r;
+	r = daemon_open_registry(&daemon);
+	if (r < 0)
+		return r;
+	r = loop_new(&daemon.loop);
+	if (r < 0)
+		return r;
+	r = daemon_watch(&daemon);
+	if (r < 0)
+		return r;
+	r = daemon_serve(&daemon);
+	if (daemon.owns_path)
+		unlink(config->socket_path);
+	return r;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/config.h"
+#include "daemon/daemon.h"
+#include "daemon/keeper.h"
+
+/* What is opened later must not become one of the standard descriptors. */
+static void open_standard_fds(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	struct config config;
+	int r;
+
+	open_standard_fds();
+	r = config_parse(argc, argv, &config);
+	if (r != 0)
+		return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	log_init(config.log_level);
+	if (config.use_keeper) {
+		const struct keeper_options options = { .socket_path = config.socket_path,
+							.ready_fd = config.ready_fd,
+							.argc = argc,
+							.argv = argv };
+
+		return keeper_run(&options);
+	}
+	return daemon_run(&config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Communicators: from the root info, which is a key and a secret, through the ranks that join to
+ * the region that they share. Control thread.
+ *
+ * A communicator is kept while the session that asked for the root info lives and nothing came of
+ * it yet, while ranks wait in it, and once it is ready while it has ranks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "engine/view.h"
+#include "proto/status.h"
+#include "registry/rendezvous.h"
+
+struct registry;
+struct session;
+struct text;
+
+enum comm_state {
+	COMM_JOINING,
+	COMM_READY,
+	COMM_FAILED, /* who joins later is told why */
+};
+
+struct comm {
+	struct list link;
+	struct registry *registry;
+	uint64_t id, key;
+	uint64_t owner; /* id of the session that asked for the root info; 0: it has ended */
+	uint64_t started_ns;
+	uint32_t uid;
+	enum comm_state state;
+	unsigned char secret[HCCLD_SECRET_BYTES];
+	char name[HCCLD_COMM_NAME_MAX], udi[HCCLD_UDI_MAX];
+	uint32_t record;
+	struct rendezvous rendezvous;
+	enum cause failure;
+	char *failure_text;
+	/* when ready */
+	struct view_comm view;
+	struct rank **ranks; /* [view.size], NULL: left or dead */
+	uint32_t rank_count;
+	struct list extents;
+	uint32_t pair_count, pair_room;
+	uint64_t memory; /* of all extents, charged to the host account */
+};
+
+struct rank {
+	struct list link; /* context->ranks, or a teardown once it is closing */
+	struct comm *comm;
+	struct session *session;
+	struct context *context;
+	uint32_t rank;
+	uint64_t handle;  /* within the session */
+	uint64_t request; /* id of the request that joined */
+	uint32_t record;
+	bool is_closing;
+	char name[HCCLD_COMM_NAME_MAX]; /* as its process calls the communicator */
+};
+
+/* A root info of @session. -EDQUOT: too many. */
+int comm_new(struct session *session, struct comm **ret_comm);
+int comm_restore(struct registry *registry, uint32_t index, struct comm **ret_comm);
+struct comm *comm_find(struct registry *registry, uint64_t key);
+
+/*
+ * All joiners are there: makes the region and the ranks. The joiners stay the caller's. On failure
+ * nothing has changed.
+ */
+int comm_form(struct comm *comm);
+/* No rank will come any more. */
+void comm_fail(struct comm *comm, enum cause cause, const char *text);
+/* The session that asked for the root info ends. */
+void comm_owner_ends(struct comm *comm);
+/* Removes it if nothing keeps it. True: it is gone. */
+bool comm_collect(struct comm *comm);
+/* Memory of this process only. */
+struct comm *comm_free(struct comm *comm);
+
+/*
+ * The member word, before engine_rank_detach(): MEMBER_LEFT, or MEMBER_DEAD with the wait status.
+ */
+void rank_announce(struct rank *rank, enum member_word word, int32_t exit);
+/* From its record; the communicator is restored already. -EPROTO. */
+int rank_restore(struct context *context, uint32_t index, struct comm *comm);
+/*
+ * After engine_rank_detach(): out of records and tables, and freed; the communicator goes with its
+ * last rank.
+ */
+void rank_remove(struct rank *rank);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session's use of one device, and its streams. Control thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "engine/view.h"
+
+struct record_context;
+struct record_stream;
+struct session;
+
+struct context {
+	struct list link; /* in a teardown once it is closing */
+	struct session *session;
+	uint64_t id; /* within the session */
+	uint32_t device;
+	uint32_t record;
+	struct list streams, segments, ranks;
+	struct view_context view;
+};
+
+struct stream {
+	struct list link; /* context->streams, or a teardown once it is closing */
+	struct context *context;
+	uint32_t index; /* place in the session region */
+	uint32_t record;
+	bool is_closing;
+	struct stream_ring *ring;
+};
+
+/* -EDQUOT: the tenant has no place left in its yard, or the registry none. */
+int context_new(struct session *session, uint32_t device, struct context **ret_context);
+/* -EPROTO: the record does not fit the rest. */
+int context_restore(struct session *session, uint32_t index, struct context **ret_context);
+/* Nothing new happens in it: a new context of the same device may be made. */
+void context_close(struct context *context);
+/* Clears the yard's entry: on the engine thread, after engine_context_detach(). */
+void context_unpublish(struct context *context);
+/* Out of records and counts, and freed; it is empty and unpublished. */
+void context_remove(struct context *context);
+/* Memory of this process only, with what is in it. Takes NULL. */
+struct context *context_free(struct context *context);
+
+/* -ENOSR: no place left; others from backing it. */
+int stream_new(struct context *context, struct stream **ret_stream);
+int stream_restore(struct context *context, uint32_t index);
+/* Frees the pages of its place; any thread. */
+void stream_punch(struct stream *stream);
+void stream_remove(struct stream *stream);

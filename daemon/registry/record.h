@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The registry: what must outlive this process, as records in a memfd that is in the descriptor
+ * store. Tables of fixed places, one per kind. A record becomes valid by its last word and invalid
+ * by clearing it, so that a process killed between any two stores leaves records that are either
+ * whole or not there. Nobody but the daemon maps it. Control thread.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+
+enum record_kind {
+	RECORD_TENANT,
+	RECORD_SESSION,
+	RECORD_CONTEXT,
+	RECORD_STREAM,
+	RECORD_SEGMENT,
+	RECORD_COMM,
+	RECORD_RANK,
+	RECORD_EXTENT,
+	RECORD_KINDS
+};
+
+/*
+ * Each ends with `valid`, which records_add() writes. Ids are the daemon's unless said otherwise.
+ */
+struct record_tenant {
+	uint64_t id;
+	uint32_t uid, reserved;
+	_Atomic uint64_t valid;
+};
+
+struct record_session {
+	uint64_t id, tenant;
+	uint64_t started_ns;
+	/* of ids within the session: grows, stored before the id is used */
+	_Atomic uint64_t generation;
+	int32_t pid;
+	uint32_t uid, version, reserved;
+	char process[HCCLD_PROCESS_NAME_MAX];
+	char library[40];
+	_Atomic uint64_t valid;
+};
+
+struct record_context {
+	uint64_t session, id; /* id within the session */
+	uint32_t device, yard_index;
+	_Atomic uint64_t valid;
+};
+
+struct record_stream {
+	uint64_t session, context;
+	uint32_t index, reserved;
+	_Atomic uint64_t valid;
+};
+
+struct record_segment {
+	uint64_t session, context;
+	uint64_t id;	 /* within the session */
+	uint64_t serial; /* names the descriptor */
+	uint64_t bytes;
+	uint32_t kind;
+	_Atomic uint32_t retired; /* it is being freed: the next process goes on with that */
+	_Atomic uint64_t valid;
+};
+
+struct record_comm {
+	uint64_t id, key, owner; /* owner: session that asked for the root info */
+	uint64_t started_ns;
+	uint32_t uid;
+	_Atomic uint32_t size; /* stored before `ready` */
+	_Atomic uint32_t ready;
+	uint32_t reserved;
+	unsigned char secret[HCCLD_SECRET_BYTES];
+	char name[HCCLD_COMM_NAME_MAX];
+	char udi[HCCLD_UDI_MAX];
+	_Atomic uint64_t valid;
+};
+
+struct record_rank {
+	uint64_t comm, session, context;
+	uint64_t handle;  /* within the session */
+	uint64_t request; /* id of the request that joined: it may come again */
+	uint32_t rank, reserved;
+	char name[HCCLD_COMM_NAME_MAX];
+	_Atomic uint64_t valid;
+};
+
+struct record_extent {
+	uint64_t comm, serial; /* serial names the descriptor */
+	uint64_t bytes;
+	uint32_t first, count; /* pair rings, 0 for the extent with the header */
+	_Atomic uint64_t valid;
+};
+
+struct records;
+
+/*
+ * @fd >= 0: a registry of an earlier process, which is checked (-EPROTO: not one of this layout);
+ * taken in every case. -1: a new one.
+ */
+int records_new(int fd, struct records **ret_records);
+struct records *records_free(struct records *records);
+int records_fd(const struct records *records);
+
+/* A number that was never used, also by earlier processes. */
+uint64_t records_next_id(struct records *records);
+/*
+ * Writes all of the kind's struct but `valid`, then `valid`. -EDQUOT: the table is full; -ENOMEM:
+ * no memory behind it.
+ */
+int records_add(struct records *records, enum record_kind kind, const void *content,
+		uint32_t *ret_index);
+void records_remove(struct records *records, enum record_kind kind, uint32_t index);
+/* The valid record or NULL. */
+void *records_get(struct records *records, enum record_kind kind, uint32_t index);
+/* Indices below this may be valid. */
+uint32_t records_limit(const struct records *records, enum record_kind kind);
+
+/*
+ * How many processes in a row this registry has ended within 10 s of their start: counts this
+ * start. records_settled() after that time resets it.
+ */
+uint32_t records_count_start(struct records *records);
+void records_settled(struct records *records);

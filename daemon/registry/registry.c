@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything that exists in this daemon. */
+#include "registry/registry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/memfd.h"
+#include "proto/cleanup.h"
+#include "registry/comm.h"
+#include "registry/session.h"
+#include "registry/tenant.h"
+
+#ifndef QUICK_STARTS_MAX
+#define QUICK_STARTS_MAX 3u
+#endif
+#define BEACON_SIZE 4096u
+
+uint64_t registry_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct registry *registry_free(struct registry *registry)
+{
+
+	if (!registry)
+		return NULL;
+	list_for_each(struct session, session, &registry->sessions, link)
+		session_free(session);
+	list_for_each(struct comm, comm, &registry->comms, link)
+		comm_free(comm);
+	list_for_each(struct tenant, tenant, &registry->tenants, link)
+		tenant_free(tenant);
+	idmap_deinit(&registry->session_ids);
+	idmap_deinit(&registry->comm_ids);
+	idmap_deinit(&registry->comm_keys);
+	memfd_unmap(registry->beacon, BEACON_SIZE);
+	close_fdp(&registry->beacon_fd);
+	close_fdp(&registry->beacon_read_only_fd);
+	close_fdp(&registry->event_fd);
+	records_free(registry->records);
+	free(registry->devices);
+	free(registry);
+	return NULL;
+}
+
+static void registry_freep(struct registry **registry)
+{
+	registry_free(*registry);
+}
+
+/* The records of an earlier process, or NULL with a report. */
+static struct records *records_inherit(const struct descriptor_store *store)
+{
+	struct records *records = NULL;
+	int fd = store->take(store->data, STORE_REGISTRY);
+	uint32_t starts;
+	int r;
+
+	if (fd < 0)
+		return NULL;
+	r = records_new(fd, &records);
+	if (r < 0) {
+		log_error(
+			"the registry of the previous process cannot be used (%s): all sessions end",
+			r == -EPROTO ? "another layout" : strerror(-r));
+		return NULL;
+	}
+	starts = records_count_start(records);
+	if (starts > QUICK_STARTS_MAX) {
+		log_error(
+			"the registry has ended hccld %u times within 10 s of its start: it is dropped, all sessions end",
+			starts - 1);
+		return records_free(records);
+	}
+	return records;
+}
+
+/* The beacon and the eventfd of an earlier process. -ENOENT. */
+static int registry_inherit(struct registry *registry)
+{
+	const struct descriptor_store *store = registry->store;
+	struct stat st;
+
+	registry->records = records_inherit(store);
+	if (!registry->records)
+		return -ENOENT;
+	registry->beacon_fd = store->take(store->data, STORE_BEACON);
+	registry->event_fd = store->take(store->data, STORE_EVENT);
+	if (registry->beacon_fd >= 0 && registry->event_fd >= 0 &&
+	    fstat(registry->beacon_fd, &st) == 0 && st.st_size == BEACON_SIZE)
+		return 0;
+	log_error(
+		"the descriptor store has a registry but not what belongs to it: all sessions end");
+	registry->records = records_free(registry->records);
+	close_fdp(&registry->beacon_fd);
+	close_fdp(&registry->event_fd);
+	return -ENOENT;
+}
+
+static int registry_create(struct registry *registry)
+{
+	const struct descriptor_store *store = registry->store;
+	int r;
+
+	/* what an unusable registry has left there under these names */
+	store->remove(store->data, STORE_REGISTRY);
+	store->remove(store->data, STORE_BEACON);
+	store->remove(store->data, STORE_EVENT);
+	r = records_new(-1, &registry->records);
+	if (r < 0)
+		return r;
+	/* counted like every other start, in case this one ends within 10 s */
+	records_count_start(registry->records);
+	r = memfd_new("hccld-beacon", BEACON_SIZE, true, &registry->beacon_fd);
+	if (r < 0)
+		return r;
+	registry->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (registry->event_fd < 0) {
+		r = -errno;
+		log_error("eventfd failed: %s", strerror(-r));
+		return r;
+	}
+	r = store->add(store->data, STORE_BEACON, registry->beacon_fd);
+	if (r < 0)
+		return r;
+	r = store->add(store->data, STORE_EVENT, registry->event_fd);
+	if (r < 0)
+		return r;
+	return store->add(store->data, STORE_REGISTRY, records_fd(registry->records));
+}
+
+static int registry_open_beacon(struct registry *registry)
+{
+	void *base;
+	int r;
+
+	r = memfd_map(registry->beacon_fd, BEACON_SIZE, true, &base);
+	if (r < 0)
+		return r;
+	registry->beacon = base;
+	registry->beacon->magic = YARD_MAGIC;
+	registry->beacon->version = YARD_VERSION;
+	return memfd_read_only(registry->beacon_fd, &registry->beacon_read_only_fd);
+}
+
+static int registry_add_devices(struct registry *registry, const struct registry_options *options)
+{
+	registry->devices = calloc(options->device_count, sizeof(*registry->devices));
+	if (!registry->devices)
+		return -ENOMEM;
+	registry->device_count = options->device_count;
+	for (uint32_t i = 0; i < options->device_count; i++)
+		account_init(&registry->devices[i].memory, options->device_memory);
+	account_init(&registry->host, options->host_memory);
+	holder_init(&registry->comm_holder, 0);
+	return 0;
+}
+
+int registry_new(const struct registry_options *options, const struct descriptor_store *store,
+		 struct registry **ret_registry, bool *ret_inherited)
+{
+	CLEANUP(registry_freep) struct registry *registry = calloc(1, sizeof(*registry));
+	bool inherited;
+	int r;
+
+	if (!registry)
+		return -ENOMEM;
+	registry->store = store;
+	registry->beacon_fd = registry->event_fd = registry->beacon_read_only_fd = -1;
+	list_init(&registry->tenants);
+	list_init(&registry->sessions);
+	list_init(&registry->comms);
+	if (gethostname(registry->node, sizeof(registry->node)) < 0)
+		registry->node[0] = 0;
+	registry->node[sizeof(registry->node) - 1] = 0;
+	r = registry_add_devices(registry, options);
+	if (r < 0)
+		return r;
+	inherited = registry_inherit(registry) == 0;
+	if (!inherited) {
+		r = registry_create(registry);
+		if (r < 0)
+			return r;
+	}
+	r = registry_open_beacon(registry);
+	if (r < 0)
+		return r;
+	*ret_inherited = inherited;
+	*ret_registry = take_ptr(&registry);
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything that exists in this daemon, and the two memories every client sees: the beacon and the
+ * engine's eventfd. Control thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/idmap.h"
+#include "base/list.h"
+#include "proto/yard.h"
+#include "registry/account.h"
+#include "registry/record.h"
+#include "registry/store.h"
+
+struct device {
+	struct account memory;
+	uint32_t contexts, streams;
+};
+
+struct registry_options {
+	uint32_t device_count;
+	uint64_t device_memory; /* per device */
+	uint64_t host_memory;	/* pinned host memory, side buffers, communicator regions */
+};
+
+struct registry {
+	struct records *records;
+	const struct descriptor_store *store;
+	struct device *devices;
+	uint32_t device_count;
+	struct account host;
+	struct holder comm_holder;	      /* communicator regions, in `host` */
+	struct list tenants, sessions, comms; /* by growing id */
+	struct idmap session_ids, comm_ids, comm_keys;
+	uint32_t session_count, comm_count, stream_count;
+	int beacon_fd, event_fd;
+	int beacon_read_only_fd; /* for clients */
+	struct beacon *beacon;
+	uint32_t root_infos; /* numbers the names of communicators */
+	char node[64];
+};
+
+/*
+ * Takes over what the store has of an earlier process: records, beacon, eventfd, not the objects
+ * (registry_restore() in restore.h). A registry that cannot be used is reported and replaced.
+ * *ret_inherited: something was taken over.
+ */
+int registry_new(const struct registry_options *options, const struct descriptor_store *store,
+		 struct registry **ret_registry, bool *ret_inherited);
+/* Frees the objects of this process; the store and the records are left as they are. Takes NULL. */
+struct registry *registry_free(struct registry *registry);
+
+uint64_t registry_now_ns(void); /* CLOCK_MONOTONIC: the same clock for all processes of this boot */

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segments. */
+#include "registry/segment.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/memfd.h"
+#include "proto/cleanup.h"
+#include "registry/context.h"
+#include "registry/registry.h"
+#include "registry/session.h"
+
+int segment_memory_new(uint64_t bytes, struct segment_memory *ret_memory)
+{
+	CLEANUP(close_fdp) int fd = -1;
+	void *base;
+	int r;
+
+	r = memfd_new("hccld-segment", bytes, true, &fd);
+	if (r < 0)
+		return r;
+	r = memfd_map(fd, bytes, true, &base);
+	if (r < 0)
+		return r;
+	*ret_memory = (struct segment_memory){ .fd = take_fd(&fd), .base = base, .bytes = bytes };
+	return 0;
+}
+
+void segment_memory_release(struct segment_memory *memory)
+{
+	memfd_unmap(memory->base, memory->bytes);
+	memory->base = NULL;
+	if (memory->fd >= 0)
+		memfd_punch(memory->fd, 0, memory->bytes);
+	close_fdp(&memory->fd);
+}
+
+uint32_t segment_device(const struct context *context, enum segment_kind kind)
+{
+	return kind == SEGMENT_DEVICE ? context->device : HCCLD_DEVICES_MAX;
+}
+
+struct segment *segment_free(struct segment *segment)
+{
+	if (!segment)
+		return NULL;
+	memfd_unmap(segment->memory.base, segment->memory.bytes);
+	close_fdp(&segment->memory.fd);
+	free(segment);
+	return NULL;
+}
+
+static void segment_publish(struct segment *segment)
+{
+	struct session *session = segment->context->session;
+	uint32_t index = VIEW_INDEX(segment->id);
+	struct view_segment *view = &session->view.segments[index];
+
+	session->segments[index] = segment;
+	list_append(&segment->context->segments, &segment->link);
+	view->base = segment->memory.base;
+	view->size = segment->memory.bytes;
+	view->kind = (uint8_t)segment->kind;
+	atomic_store_explicit(&view->retired, 0, memory_order_relaxed);
+	/* last: whoever finds the id finds the rest */
+	atomic_store_explicit(&view->id, segment->id, memory_order_release);
+}
+
+int segment_new(struct context *context, enum segment_kind kind, struct segment_memory *memory,
+		struct segment **ret_segment)
+{
+	struct session *session = context->session;
+	struct registry *registry = session->registry;
+	CLEANUP(freep) struct segment *segment = calloc(1, sizeof(*segment));
+	struct record_segment record;
+	uint32_t index;
+	int r;
+
+	if (!segment)
+		return -ENOMEM;
+	r = slots_take(&session->segment_slots, &index);
+	if (r < 0)
+		return -EDQUOT;
+	segment->context = context;
+	segment->kind = kind;
+	segment->id = session_next_id(session, index);
+	segment->serial = records_next_id(registry->records);
+	record = (struct record_segment){ .session = session->view.id,
+					  .context = context->id,
+					  .id = segment->id,
+					  .serial = segment->serial,
+					  .bytes = memory->bytes,
+					  .kind = kind };
+	r = store_add(registry->store, STORE_SEGMENT, segment->serial, memory->fd);
+	if (r == 0) {
+		r = records_add(registry->records, RECORD_SEGMENT, &record, &segment->record);
+		if (r < 0)
+			store_remove(registry->store, STORE_SEGMENT, segment->serial);
+	}
+	if (r < 0) {
+		slots_give(&session->segment_slots, index);
+		return r;
+	}
+	segment->memory = *memory;
+	*memory = (struct segment_memory){ .fd = -1 };
+	segment_publish(segment);
+	*ret_segment = take_ptr(&segment);
+	return 0;
+}
+
+int segment_restore(struct context *context, uint32_t index, int fd)
+{
+	CLEANUP(close_fdp) int owned_fd = fd;
+	CLEANUP(freep) struct segment *segment = NULL;
+	struct session *session = context->session;
+	const struct record_segment *record =
+		records_get(session->registry->records, RECORD_SEGMENT, index);
+	struct account *account;
+	struct holder *holder;
+	struct stat st;
+	void *base;
+	int r;
+
+	assert(record);
+	if (record->kind > SEGMENT_SIDE || VIEW_INDEX(record->id) >= HCCLD_SEGMENTS_PER_SESSION ||
+	    fstat(fd, &st) < 0 || (uint64_t)st.st_size != record->bytes)
+		return -EPROTO;
+	segment = calloc(1, sizeof(*segment));
+	if (!segment)
+		return -ENOMEM;
+	r = memfd_map(fd, record->bytes, false, &base);
+	if (r < 0)
+		return r;
+	if (slots_take_at(&session->segment_slots, VIEW_INDEX(record->id)) < 0) {
+		memfd_unmap(base, record->bytes);
+		return -EPROTO;
+	}
+	segment->context = context;
+	segment->id = record->id;
+	segment->serial = record->serial;
+	segment->kind = (enum segment_kind)record->kind;
+	segment->record = index;
+	segment->memory = (struct segment_memory){ take_fd(&owned_fd), base, record->bytes };
+	account = session_account(session, segment_device(context, segment->kind), &holder);
+	account_force(account, holder, record->bytes);
+	segment_publish(take_ptr(&segment));
+	return 0;
+}
+
+void segment_drop(struct registry *registry, uint32_t index, int fd)
+{
+	CLEANUP(close_fdp) int owned_fd = fd;
+	const struct record_segment *record = records_get(registry->records, RECORD_SEGMENT, index);
+
+	if (owned_fd >= 0)
+		memfd_punch(owned_fd, 0, record->bytes);
+	store_remove(registry->store, STORE_SEGMENT, record->serial);
+	records_remove(registry->records, RECORD_SEGMENT, index);
+}
+
+void segment_retire(struct segment *segment)
+{
+	struct session *session = segment->context->session;
+	struct record_segment *record;
+
+	record = records_get(session->registry->records, RECORD_SEGMENT, segment->record);
+	/* the next process must not find it whole: offers in it fail then as they do now */
+	atomic_store_explicit(&record->retired, 1, memory_order_release);
+	/*
+	 * seq_cst: a receive that still finds 0 here after its copy has copied before the memory
+	 * goes (P4)
+	 */
+	atomic_store_explicit(&session->view.segments[VIEW_INDEX(segment->id)].retired, 1,
+			      memory_order_seq_cst);
+}
+
+void segment_unpublish(struct segment *segment)
+{
+	struct session *session = segment->context->session;
+
+	atomic_store_explicit(&session->view.segments[VIEW_INDEX(segment->id)].id, 0,
+			      memory_order_release);
+}
+
+void segment_remove(struct segment *segment)
+{
+	struct session *session = segment->context->session;
+	struct registry *registry = session->registry;
+	uint32_t index = VIEW_INDEX(segment->id);
+
+	records_remove(registry->records, RECORD_SEGMENT, segment->record);
+	store_remove(registry->store, STORE_SEGMENT, segment->serial);
+	session_refund(session, segment_device(segment->context, segment->kind),
+		       segment->memory.bytes);
+	session->segments[index] = NULL;
+	slots_give(&session->segment_slots, index);
+	list_remove(&segment->link);
+	free(segment);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory of a session: a sealed memfd, backed in full. Control thread, but what is said to be for
+ * any thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct context;
+struct registry;
+
+enum segment_kind {
+	SEGMENT_DEVICE = 0, /* as in control.proto */
+	SEGMENT_HOST = 1,
+	SEGMENT_SIDE = 2,
+};
+
+struct segment_memory {
+	int fd; /* -1: none */
+	void *base;
+	uint64_t bytes;
+};
+
+struct segment {
+	struct list link; /* context->segments, or a teardown once it is closing */
+	struct context *context;
+	uint64_t id;	 /* within the session */
+	uint64_t serial; /* names the descriptor in the store */
+	enum segment_kind kind;
+	uint32_t record;
+	bool is_closing;
+	struct segment_memory memory;
+};
+
+/* Any thread. -ENOMEM: the node has no memory left. @bytes: whole pages. */
+int segment_memory_new(uint64_t bytes, struct segment_memory *ret_memory);
+/* Any thread. The pages are free when it returns, whoever maps them. */
+void segment_memory_release(struct segment_memory *memory);
+
+/* Whose account pays: a device, or HCCLD_DEVICES_MAX for host memory. */
+uint32_t segment_device(const struct context *context, enum segment_kind kind);
+
+/*
+ * Makes @memory, which is charged already, known to store, registry and engine; taken on success.
+ * -EDQUOT: too many segments.
+ */
+int segment_new(struct context *context, enum segment_kind kind, struct segment_memory *memory,
+		struct segment **ret_segment);
+/* Charges it too. Takes @fd. */
+int segment_restore(struct context *context, uint32_t index, int fd);
+/*
+ * No receive that pulls from it commits any more, also after a restart. Once, before
+ * engine_segment_detach().
+ */
+void segment_retire(struct segment *segment);
+/* Clears the view's entry: on the engine thread, after engine_segment_detach(). */
+void segment_unpublish(struct segment *segment);
+/* Out of store, records and accounts, and freed; its memory was released. */
+void segment_remove(struct segment *segment);
+/*
+ * One that is not restored: its memory, of which @fd (taken) may be -1, its record and descriptor.
+ */
+void segment_drop(struct registry *registry, uint32_t index, int fd);
+/* Memory of this process only. Takes NULL. */
+struct segment *segment_free(struct segment *segment);

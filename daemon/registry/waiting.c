@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the heads of all streams wait for. */
+#include "registry/waiting.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/process.h"
+#include "base/text.h"
+#include "proto/region.h"
+#include "registry/comm.h"
+#include "registry/context.h"
+#include "registry/registry.h"
+#include "registry/session.h"
+
+#define ITEMS_PER_LANE_MAX \
+	64 /* a cursor lags behind by no more than the offers in flight, if its owner is honest */
+#define LANES_WALKED_MAX 4096
+#define NONE UINT32_MAX
+
+/* The task at the head of a stream: a copy, and where its items are. */
+struct head {
+	struct session *session;
+	const struct stream *stream;
+	struct task task;
+	const struct item *items; /* item i is items[(first + i) & mask] */
+	uint64_t first, mask;
+	uint64_t age_ms;
+	const struct rank *rank; /* NULL: no communicator */
+};
+
+struct walk {
+	const struct waiting_filter *filter;
+	bool (*found)(void *data, const struct waiting *waiting);
+	void *data;
+	uint64_t now_ns;
+};
+
+static void head_set_age(struct head *head, uint64_t position, uint64_t now_ns)
+{
+	const struct stream_ring *ring = head->stream->ring;
+	uint64_t since = atomic_load_explicit(&ring->head_since_ns, memory_order_relaxed);
+
+	if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) != position || !since)
+		since = head->task.submitted_ns;
+	head->age_ms = since && since < now_ns ? (now_ns - since) / 1000000 : 0;
+}
+
+static bool head_find_items(struct head *head, uint64_t position)
+{
+	const struct stream_ring *ring = head->stream->ring;
+	struct view_segment *segment;
+	uint32_t count = head->task.item_count;
+
+	if (!head->task.side) {
+		head->items = &ring->slots[0].item;
+		head->first = position + 1;
+		head->mask = HCCLD_STREAM_SLOTS - 1;
+		return count < HCCLD_STREAM_SLOTS;
+	}
+	if (count > HCCLD_BATCH_ITEMS_MAX)
+		return false;
+	segment = view_segment_find(&head->session->view, head->task.side, 0,
+				    (uint64_t)count * sizeof(struct item));
+	if (!segment)
+		return false;
+	head->items = (const struct item *)segment->base;
+	head->first = 0;
+	head->mask = UINT64_MAX;
+	return true;
+}
+
+/* False: nothing is queued, or it is nonsense. */
+static bool head_open(struct session *session, const struct stream *stream, uint64_t now_ns,
+		      struct head *ret_head)
+{
+	const struct stream_ring *ring = stream->ring;
+	uint64_t position = atomic_load_explicit(&ring->completed, memory_order_acquire);
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+
+	if (position >= tail || tail - position > HCCLD_STREAM_SLOTS)
+		return false;
+	*ret_head = (struct head){ .session = session, .stream = stream };
+	memcpy(&ret_head->task, &ring->slots[position & (HCCLD_STREAM_SLOTS - 1)].task,
+	       sizeof(struct task));
+	if (ret_head->task.rank)
+		ret_head->rank = session_rank(session, ret_head->task.rank);
+	head_set_age(ret_head, position, now_ns);
+	return head_find_items(ret_head, position);
+}
+
+/* Copies item @index. */
+static void head_item(const struct head *head, uint32_t index, struct item *ret_item)
+{
+	memcpy(ret_item, &head->items[(head->first + index) & head->mask], sizeof(*ret_item));
+}
+
+/*
+ * The ring between @head's rank and @peer, for items of @kind; NULL: not made yet, or no such peer.
+ */
+static struct pair_ring *head_pair(const struct head *head, uint8_t kind, uint32_t peer)
+{
+	struct comm *comm;
+	uint32_t rank;
+
+	if (!head->rank || peer >= head->rank->comm->view.size)
+		return NULL;
+	comm = head->rank->comm;
+	rank = head->rank->rank;
+	return atomic_load_explicit(&view_pair_of(&comm->view, kind == ITEM_SEND ? rank : peer,
+						  kind == ITEM_SEND ? peer : rank)
+					     ->ring,
+				    memory_order_acquire);
+}
+
+static bool offer_is_inline(const struct pair_ring *ring, uint64_t number)
+{
+	const struct pair_offer *slot = &ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+
+	return slot->number == number && slot->where == OFFER_INLINE;
+}
+
+/* P4: what the pair's words say about an item. */
+static bool item_is_done(const struct item *item, const struct pair_ring *ring)
+{
+	uint64_t number = atomic_load_explicit(&item->number, memory_order_relaxed);
+
+	if (atomic_load_explicit(&item->state, memory_order_relaxed) & ITEM_FAILED)
+		return true;
+	if (!number || !ring)
+		return false;
+	if (atomic_load_explicit(&ring->received, memory_order_acquire) >= number)
+		return true;
+	return item->kind == ITEM_SEND &&
+	       atomic_load_explicit(&ring->tail, memory_order_acquire) >= number &&
+	       offer_is_inline(ring, number);
+}
+
+/* Has the other side of an item come? */
+static bool item_is_posted(const struct item *item, const struct pair_ring *ring)
+{
+	uint64_t number = atomic_load_explicit(&item->number, memory_order_relaxed);
+
+	if (!number || !ring)
+		return false;
+	if (item->kind == ITEM_RECEIVE)
+		return atomic_load_explicit(&ring->tail, memory_order_acquire) >= number;
+	return atomic_load_explicit(&ring->posted, memory_order_acquire) >= number;
+}
+
+/* The first unfinished item of the lane that starts at @lane. False: the lane is done. */
+static bool lane_find(const struct head *head, const struct item *lane, struct item *ret_item)
+{
+	const struct pair_ring *ring = head_pair(head, lane->kind, lane->peer);
+	uint32_t index = atomic_load_explicit(&lane->done, memory_order_relaxed);
+
+	for (int i = 0; i < ITEMS_PER_LANE_MAX && index < head->task.item_count; i++) {
+		uint32_t next;
+
+		head_item(head, index, ret_item);
+		if (ret_item->kind != lane->kind)
+			return false;
+		if (!item_is_done(ret_item, ring))
+			return true;
+		next = ret_item->next;
+		if (next <= index)
+			return false;
+		index = next;
+	}
+	return false;
+}
+
+static struct waiting head_waiting(const struct head *head, uint64_t lane)
+{
+	return (struct waiting){ .session = head->session,
+				 .comm = head->rank ? head->rank->comm : NULL,
+				 .rank = head->rank ? head->rank->rank : 0,
+				 .stream = head->stream->index,
+				 .peer = NONE,
+				 .age_ms = head->age_ms,
+				 .cursor = head->session->view.id << 32 |
+					   (uint64_t)head->stream->index << 22 |
+					   (lane & 0x3fffff) };
+}
+
+static int32_t member_pid(const struct comm *comm, uint32_t rank)
+{
+	return atomic_load_explicit(&comm->view.region->members[rank].pid, memory_order_relaxed);
+}
+
+static bool rank_has_entered(const struct comm *comm, uint32_t rank, uint64_t number)
+{
+	return atomic_load_explicit(&comm->view.region->members[rank].barriers,
+				    memory_order_acquire) >= number;
+}
+
+static bool walk_barrier(const struct walk *walk, const struct head *head)
+{
+	struct waiting waiting = head_waiting(head, 1);
+
+	if (!head->rank || waiting.cursor <= walk->filter->after)
+		return true;
+	waiting.number = atomic_load_explicit(&head->task.number, memory_order_relaxed);
+	for (uint32_t i = 0; waiting.peer == NONE && i < waiting.comm->view.size; i++) {
+		if (rank_has_entered(waiting.comm, i, waiting.number))
+			continue;
+		waiting.peer = i;
+		waiting.peer_pid = member_pid(waiting.comm, i);
+	}
+	waiting.is_posted = waiting.peer == NONE;
+	return walk->found(walk->data, &waiting);
+}
+
+static bool walk_lane(const struct walk *walk, const struct head *head, const struct item *lane,
+		      uint32_t ordinal)
+{
+	struct waiting waiting = head_waiting(head, ordinal);
+	struct item item;
+
+	if (waiting.cursor <= walk->filter->after || !lane_find(head, lane, &item))
+		return true;
+	waiting.direction = item.kind;
+	waiting.bytes = item.bytes;
+	if (item.kind == ITEM_COPY || item.kind == ITEM_FILL) {
+		waiting.is_posted = true;
+	} else if (waiting.comm && item.peer < waiting.comm->view.size) {
+		waiting.peer = item.peer;
+		waiting.peer_pid = member_pid(waiting.comm, item.peer);
+		waiting.is_posted = item_is_posted(&item, head_pair(head, item.kind, item.peer));
+	} else {
+		return true; /* nonsense: the engine deals with it */
+	}
+	return walk->found(walk->data, &waiting);
+}
+
+static bool walk_stream(const struct walk *walk, struct session *session,
+			const struct stream *stream)
+{
+	struct head head;
+	uint32_t index, lanes = 0;
+
+	if (!head_open(session, stream, walk->now_ns, &head))
+		return true;
+	if (head.task.kind == TASK_BARRIER)
+		return walk_barrier(walk, &head);
+	index = head.task.first_lane;
+	while (index < head.task.item_count && lanes < LANES_WALKED_MAX &&
+	       lanes < walk->filter->lanes_per_stream) {
+		struct item lane;
+
+		head_item(&head, index, &lane);
+		if (!walk_lane(walk, &head, &lane, ++lanes))
+			return false;
+		if (lane.next_lane <= index)
+			break;
+		index = lane.next_lane;
+	}
+	return true;
+}
+
+void waiting_walk(struct registry *registry, const struct waiting_filter *filter,
+		  bool (*found)(void *data, const struct waiting *waiting), void *data)
+{
+	struct walk walk = { filter, found, data, registry_now_ns() };
+
+	list_for_each(struct session, session, &registry->sessions, link) {
+		if ((!filter->all_users && session->uid != filter->uid) ||
+		    session->view.id << 32 < (filter->after & ~0xffffffffull))
+			continue;
+		for (uint32_t i = 0; session->stream_slots.used && i < HCCLD_STREAMS_PER_SESSION;
+		     i++) {
+			const struct stream *stream = session_stream_at(session, i);
+
+			if (stream && !walk_stream(&walk, session, stream))
+				return;
+		}
+	}
+}
+
+static void describe_missing(const struct waiting *waiting, struct text *text)
+{
+	uint32_t size = waiting->comm->view.size, end, runs = 0;
+
+	for (uint32_t i = 0; i < size; i = end + 1) {
+		end = i;
+		if (rank_has_entered(waiting->comm, i, waiting->number))
+			continue;
+		while (end + 1 < size && !rank_has_entered(waiting->comm, end + 1, waiting->number))
+			end++;
+		if (++runs > 8) {
+			text_add(text, ", ...");
+			return;
+		}
+		text_add_range(text, i, end);
+	}
+}
+
+void waiting_describe(const struct waiting *waiting, bool with_age, struct text *text)
+{
+	if (!waiting->comm) {
+		text_add(text, "pid %d ", waiting->session->view.pid);
+		text_add(text, waiting->direction == ITEM_FILL ? "fills " : "copies ");
+		text_add_bytes(text, waiting->bytes);
+		if (with_age)
+			text_add(text, " for %.1f s", (double)waiting->age_ms / 1000);
+		return;
+	}
+	text_add(text, "rank %" PRIu32 " (pid %d) waits ", waiting->rank,
+		 waiting->session->view.pid);
+	if (with_age)
+		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
+	if (!waiting->direction) {
+		text_add(text, "in barrier %" PRIu64 " for rank ", waiting->number);
+		describe_missing(waiting, text);
+		return;
+	}
+	text_add(text, "for rank %" PRIu32 " (pid %d) to %s ", waiting->peer, waiting->peer_pid,
+		 waiting->direction == ITEM_RECEIVE ? "send" : "receive");
+	text_add_bytes(text, waiting->bytes);
+}
+
+struct busy {
+	struct waiting waiting;
+	bool found;
+};
+
+static bool busy_found(void *data, const struct waiting *waiting)
+{
+	struct busy *busy = data;
+
+	busy->waiting = *waiting;
+	busy->found = true;
+	return false;
+}
+
+/* The first thing that @rank waits for; false: it has nothing queued. */
+static bool rank_find_busy(const struct rank *rank, struct busy *ret_busy)
+{
+	static const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = 256 };
+	struct walk walk = { &filter, busy_found, ret_busy, registry_now_ns() };
+
+	*ret_busy = (struct busy){ 0 };
+	list_for_each(struct stream, stream, &rank->context->streams, link) {
+		if (!walk_stream(&walk, rank->session, stream))
+			break;
+	}
+	return ret_busy->found;
+}
+
+static void explain_busy(const struct waiting *waiting, const struct waiting *other,
+			 struct text *text)
+{
+	if (!other->comm) {
+		text_add(text, "its stream is busy with a %s of ",
+			 other->direction == ITEM_FILL ? "fill" : "copy");
+		text_add_bytes(text, other->bytes);
+	} else if (other->comm == waiting->comm && other->peer == waiting->rank) {
+		/* both wait for each other */
+		text_add(text,
+			 "its stream has another operation with rank %" PRIu32
+			 " first: it waits for it to %s ",
+			 waiting->rank, other->direction == ITEM_RECEIVE ? "send" : "receive");
+		text_add_bytes(text, other->bytes);
+	} else if (!other->direction) {
+		text_add(text, "it is in a barrier of communicator %s", other->comm->name);
+	} else if (other->is_posted) {
+		text_add(text,
+			 "its stream is busy moving data with rank %" PRIu32 " of communicator %s",
+			 other->peer, other->comm->name);
+	} else {
+		text_add(text,
+			 "it waits itself for rank %" PRIu32 " (pid %d) of communicator %s to %s ",
+			 other->peer, other->peer_pid, other->comm->name,
+			 other->direction == ITEM_RECEIVE ? "send" : "receive");
+		text_add_bytes(text, other->bytes);
+	}
+}
+
+void waiting_explain(const struct waiting *waiting, struct text *text)
+{
+	const struct rank *peer;
+	struct busy busy;
+
+	if (waiting->is_posted) {
+		text_add(text,
+			 waiting->comm ? "both sides are there, data is moving" : "data is moving");
+		return;
+	}
+	peer = waiting->comm->ranks[waiting->peer];
+	if (!peer) {
+		text_add(text, "rank %" PRIu32 " has ended", waiting->peer);
+		return;
+	}
+	if (process_is_stopped(waiting->peer_pid)) {
+		text_add(text, "process %d of rank %" PRIu32 " is stopped (SIGSTOP or a debugger)",
+			 waiting->peer_pid, waiting->peer);
+		return;
+	}
+	text_add(text, "rank %" PRIu32 " has %s and ", waiting->peer,
+		 waiting->direction ? "posted nothing to it" : "not entered it");
+	if (rank_find_busy(peer, &busy))
+		explain_busy(waiting, &busy.waiting, text);
+	else
+		text_add(text, "has no work queued");
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the heads of all streams wait for, read from shared memory that clients can write at any
+ * time: everything is copied once and checked, and the work is bounded. Control thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct comm;
+struct registry;
+struct session;
+struct text;
+
+struct waiting {
+	const struct session *session;
+	const struct comm *comm; /* NULL: a copy or fill */
+	uint32_t stream;	 /* place in the session region */
+	uint32_t rank, peer;	 /* peer: UINT32_MAX if there is none */
+	int32_t peer_pid;
+	uint32_t direction; /* enum item_kind; 0: barrier */
+	uint64_t bytes;
+	uint64_t age_ms;
+	uint64_t number; /* of the barrier */
+	bool is_posted;	 /* the other side is there: data is moving */
+	uint64_t cursor; /* grows from one to the next */
+};
+
+struct waiting_filter {
+	bool all_users;
+	uint32_t uid;
+	uint64_t after;		   /* cursor of the last one seen */
+	uint32_t lanes_per_stream; /* at most */
+};
+
+/* Calls @found for each until it returns false. */
+void waiting_walk(struct registry *registry, const struct waiting_filter *filter,
+		  bool (*found)(void *data, const struct waiting *waiting), void *data);
+
+/*
+ * "rank 2 (pid 4711) waits 12.3 s for rank 5 (pid 4712) to send 4 KiB"; without @with_age no time.
+ */
+void waiting_describe(const struct waiting *waiting, bool with_age, struct text *text);
+/* What is missing: "rank 5 has posted nothing to it and has no work queued" */
+void waiting_explain(const struct waiting *waiting, struct text *text);

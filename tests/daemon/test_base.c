@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps, places and texts of daemon/base. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/idmap.h"
+#include "base/slots.h"
+#include "base/text.h"
+#include "tests/support/test.h"
+
+TEST(idmap_keeps_what_is_set_and_not_removed)
+{
+	struct idmap map = { 0 };
+	static char values[4096];
+	uint64_t seed = test_seed();
+	bool is_set[4096] = { false };
+
+	srandom((unsigned int)seed);
+	check_null(idmap_get(&map, 7));
+	check_null(idmap_remove(&map, 7));
+	for (int i = 0; i < 100000; i++) {
+		uint32_t id = 1 + (uint32_t)random() % 4095;
+
+		if (random() % 2) {
+			check_eq_int(idmap_set(&map, (uint64_t)id << 20, &values[id]), 0);
+			is_set[id] = true;
+		} else {
+			check_eq_ptr(idmap_remove(&map, (uint64_t)id << 20),
+				     is_set[id] ? &values[id] : NULL);
+			is_set[id] = false;
+		}
+	}
+	for (uint32_t id = 1; id < 4096; id++)
+		check_eq_ptr(idmap_get(&map, (uint64_t)id << 20), is_set[id] ? &values[id] : NULL);
+	idmap_deinit(&map);
+}
+
+TEST(slots_are_given_round_robin)
+{
+	struct slots slots;
+	uint32_t index;
+
+	check_eq_int(slots_init(&slots, 200), 0);
+	for (uint32_t i = 0; i < 200; i++) {
+		check_eq_int(slots_take(&slots, &index), 0);
+		check_eq_uint(index, i);
+	}
+	check_eq_int(slots_take(&slots, &index), -ENOSPC);
+	slots_give(&slots, 17);
+	slots_give(&slots, 150);
+	check_eq_int(slots_take(&slots, &index), 0);
+	check_eq_uint(index, 17);
+	check_eq_int(slots_take(&slots, &index), 0);
+	check_eq_uint(index, 150);
+	slots_give(&slots, 3);
+	slots_give(&slots, 199);
+	check_eq_int(slots_take_lowest(&slots, &index), 0);
+	check_eq_uint(index, 3);
+	check_eq_int(slots_take_at(&slots, 199), 0);
+	check_eq_int(slots_take_at(&slots, 199), -EBUSY);
+	check_eq_int(slots_take_at(&slots, 200), -EINVAL);
+	slots_deinit(&slots);
+}
+
+/* A place that was given back is the last to be given again. */
+TEST(slots_come_back_late)
+{
+	struct slots slots;
+	uint32_t index;
+
+	check_eq_int(slots_init(&slots, 100), 0);
+	for (uint32_t i = 0; i < 250; i++) {
+		check_eq_int(slots_take(&slots, &index), 0);
+		check_eq_uint(index, i % 100);
+		slots_give(&slots, index);
+	}
+	slots_deinit(&slots);
+}
+
+static void check_bytes(uint64_t bytes, const char *expected)
+{
+	struct text text;
+	char buffer[64];
+
+	text_init(&text, buffer, sizeof(buffer));
+	text_add_bytes(&text, bytes);
+	check_eq_str(buffer, expected);
+}
+
+TEST(text_says_sizes_for_people)
+{
+	check_bytes(0, "0 bytes");
+	check_bytes(1, "1 byte");
+	check_bytes(4095, "4095 bytes");
+	check_bytes(4096, "4 KiB");
+	check_bytes(512ull << 20, "512 MiB");
+	check_bytes(3ull << 29, "1.5 GiB");
+	check_bytes(UINT64_MAX, "16777216.0 TiB");
+}
+
+TEST(text_is_cut_not_overrun)
+{
+	struct text text;
+	char buffer[8];
+
+	text_init(&text, buffer, sizeof(buffer));
+	text_add(&text, "%s", "abcdef");
+	text_add(&text, "%s", "ghijkl");
+	text_add(&text, "%s", "more");
+	check_eq_str(buffer, "abcdefg");
+}
+
+TEST(text_of_others_is_cleaned)
+{
+	char buffer[16];
+
+	text_clean(buffer, sizeof(buffer), "a\nb\x1b[1m");
+	check_eq_str(buffer, "a?b?[1m");
+	text_clean(buffer, sizeof(buffer), "gr\xc3\xbc\xc3\x9f");
+	check_eq_str(buffer, "gr\xc3\xbc\xc3\x9f");
+	/* a lone start byte, an overlong form, a surrogate, a lone continuation */
+	text_clean(buffer, sizeof(buffer), "\xc3");
+	check_eq_str(buffer, "?");
+	text_clean(buffer, sizeof(buffer), "\xc0\xaf");
+	check_eq_str(buffer, "??");
+	text_clean(buffer, sizeof(buffer), "\xed\xa0\x80");
+	check_eq_str(buffer, "???");
+	/* cut between characters */
+	text_clean(buffer, 4, "ab\xc3\xbc");
+	check_eq_str(buffer, "ab");
+}

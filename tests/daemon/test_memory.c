@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device memory: accounts, limits, and that it is gone when it is freed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/status.h"
+#include "tests/support/private_daemon.h"
+#include "tests/support/raw_client.h"
+#include "tests/support/test.h"
+
+#define MIB (1ull << 20)
+
+static struct private_daemon private_daemon;
+
+static void start(void)
+{
+	static const char *const options[] = { "--devices", "2", "--device-memory", "64M", NULL };
+
+	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
+}
+
+static void stop(void)
+{
+	check_eq_int(private_daemon_stop(&private_daemon), 0);
+}
+
+static void allocate(struct raw_client *client, uint64_t context, int kind, uint64_t bytes,
+		     struct raw_reply *reply)
+{
+	Hccld__Control__AllocateSegment message = HCCLD__CONTROL__ALLOCATE_SEGMENT__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+
+	message.context = context;
+	message.kind = (Hccld__Control__AllocateSegment__Kind)kind;
+	message.bytes = bytes;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_ALLOCATE_SEGMENT;
+	request.allocate_segment = &message;
+	raw_call(client, &request, reply);
+}
+
+static uint64_t free_memory(struct raw_client *client, uint64_t context)
+{
+	Hccld__Control__MemoryInfo message = HCCLD__CONTROL__MEMORY_INFO__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	uint64_t bytes;
+
+	message.context = context;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_MEMORY_INFO;
+	request.memory_info = &message;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	check_eq_uint(reply.message->memory_info->total, 64 * MIB);
+	bytes = reply.message->memory_info->free;
+	raw_reply_free(&reply);
+	return bytes;
+}
+
+TEST(memory_is_counted_by_device)
+{
+	struct raw_client client;
+	uint64_t first, second, segment;
+	void *base;
+
+	start();
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	first = raw_open_context(&client, 0);
+	second = raw_open_context(&client, 1);
+	segment = raw_allocate(&client, first, 5000, &base);
+	check_eq_uint(free_memory(&client, first), 64 * MIB - 8192);
+	check_eq_uint(free_memory(&client, second), 64 * MIB);
+	munmap(base, 8192);
+	raw_allocate(&client, first, 40 * MIB, NULL);
+	check_eq_uint(free_memory(&client, first), 24 * MIB - 8192);
+	raw_free(&client, segment);
+	check_eq_uint(free_memory(&client, first), 24 * MIB);
+	/* the context's memory goes with it */
+	raw_close_context(&client, first);
+	first = raw_open_context(&client, 0);
+	check_eq_uint(free_memory(&client, first), 64 * MIB);
+	raw_client_stop(&client);
+	stop();
+}
+
+TEST(exhaustion_names_limit_holders_and_remedy)
+{
+	struct raw_client client, other;
+	struct raw_reply reply;
+	uint64_t context;
+
+	start();
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	raw_client_start(&other, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	context = raw_open_context(&client, 1);
+	raw_allocate(&other, raw_open_context(&other, 1), 30 * MIB, NULL);
+	raw_allocate(&client, context, 32 * MIB, NULL);
+	allocate(&client, context, 0, 4 * MIB, &reply);
+	check_eq_uint(reply.message->cause, CAUSE_MEMORY);
+	check_str_contains(reply.message->text,
+			   "device 1 has 64 MiB, of which 62 MiB are in use (pid ");
+	check_str_contains(reply.message->text, ": 32 MiB, pid ");
+	check_str_contains(reply.message->text, ": 30 MiB)");
+	check_str_contains(reply.message->text, "--device-memory");
+	raw_reply_free(&reply);
+	/* what is left can still be had, and host memory is another account */
+	raw_allocate(&client, context, 2 * MIB, NULL);
+	allocate(&client, context, 1, 4 * MIB, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+	raw_client_stop(&client);
+	raw_client_stop(&other);
+	stop();
+}
+
+TEST(sizes_and_kinds_are_checked)
+{
+	struct raw_client client;
+	struct raw_reply reply;
+	uint64_t context;
+	static const struct {
+		int kind;
+		uint64_t bytes;
+		enum cause cause;
+	} cases[] = {
+		{ 0, 0, CAUSE_ARGUMENT },
+		{ 0, UINT64_MAX, CAUSE_ARGUMENT },
+		{ 0, UINT64_MAX - 4096, CAUSE_ARGUMENT },
+		{ 3, 4096, CAUSE_ARGUMENT },
+		{ -1, 4096, CAUSE_ARGUMENT },
+		{ 0, 1ull << 46, CAUSE_MEMORY },
+		{ 1, 1ull << 46, CAUSE_HOST_MEMORY },
+		{ 2, 1ull << 46, CAUSE_HOST_MEMORY },
+	};
+
+	start();
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	context = raw_open_context(&client, 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		allocate(&client, context, cases[i].kind, cases[i].bytes, &reply);
+		check_eq_uint(reply.message->cause, cases[i].cause);
+		raw_reply_free(&reply);
+	}
+	allocate(&client, context + 0x10000, 0, 4096, &reply);
+	check_eq_uint(reply.message->cause, CAUSE_BAD_HANDLE);
+	raw_reply_free(&reply);
+	raw_client_stop(&client);
+	stop();
+}
+
+/* A sealed, backed memory, that reads as zeros in lingering mappings once it is freed. */
+TEST(freed_memory_is_gone_whatever_maps_it)
+{
+	struct raw_client client;
+	struct raw_reply reply;
+	unsigned char *base;
+	uint64_t context;
+	struct stat st;
+	int fd;
+
+	start();
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	context = raw_open_context(&client, 0);
+	allocate(&client, context, 0, 8 * MIB, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	fd = reply.packet.fds[0];
+	check_eq_int(ftruncate(fd, 4096), -1);
+	check_eq_int(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
+	check_eq_int(fstat(fd, &st), 0);
+	check_eq_uint(st.st_mode & 0777, 0);
+	check_eq_uint((uint64_t)st.st_blocks * 512, 8 * MIB);
+	base = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	check(base != MAP_FAILED);
+	memset(base, 0xaa, 8 * MIB);
+	raw_free(&client, reply.message->allocate_segment->segment);
+	check_eq_int(fstat(fd, &st), 0);
+	check_eq_uint(st.st_blocks, 0);
+	check_eq_uint(base[4 * MIB], 0);
+	munmap(base, 8 * MIB);
+	raw_reply_free(&reply);
+	raw_client_stop(&client);
+	stop();
+}
+
+/* Requests that are under way when their context, or their session, goes. */
+TEST(allocations_race_with_the_end)
+{
+	struct raw_client client;
+	Hccld__Control__AllocateSegment message = HCCLD__CONTROL__ALLOCATE_SEGMENT__INIT;
+	Hccld__Control__CloseContext close_context = HCCLD__CONTROL__CLOSE_CONTEXT__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT,
+				second = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+
+	start();
+	for (int i = 0; i < 20; i++) {
+		raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+		message.context = close_context.context = raw_open_context(&client, 0);
+		message.bytes = 16 * MIB;
+		request.body_case = HCCLD__CONTROL__REQUEST__BODY_ALLOCATE_SEGMENT;
+		request.allocate_segment = &message;
+		raw_send(&client, &request);
+		raw_send(&client, &request);
+		if (i % 2) {
+			second.body_case = HCCLD__CONTROL__REQUEST__BODY_CLOSE_CONTEXT;
+			second.close_context = &close_context;
+			raw_send(&client, &second);
+			for (int k = 0; k < 3; k++) {
+				check_eq_int(raw_receive(&client, &reply), 0);
+				/*
+				 * exhausted: sessions before this one may still be on their way out
+				 */
+				check(reply.message->cause == 0 ||
+				      reply.message->cause == CAUSE_ABORTED ||
+				      reply.message->cause == CAUSE_MEMORY);
+				raw_reply_free(&reply);
+			}
+			/* of this session; the one before may still be on its way out */
+			raw_allocate(&client, raw_open_context(&client, 0), 4096, NULL);
+		}
+		raw_client_stop(&client);
+	}
+	for (int tries = 0; tries < 100; tries++) {
+		raw_status(&reply);
+		if (reply.message->status->devices[0]->memory_used == 0)
+			break;
+		raw_reply_free(&reply);
+		usleep(50000);
+	}
+	check_eq_uint(reply.message->status->devices[0]->memory_used, 0);
+	raw_reply_free(&reply);
+	stop();
+}
