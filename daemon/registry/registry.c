@@ -16,9 +16,7 @@
 #include "registry/session.h"
 #include "registry/tenant.h"
 
-#ifndef QUICK_STARTS_MAX
 #define QUICK_STARTS_MAX 3u
-#endif
 #define BEACON_SIZE 4096u
 
 uint64_t registry_now_ns(void)
