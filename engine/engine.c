@@ -36,6 +36,27 @@ struct engine *engine_free(struct engine *engine)
 	return NULL;
 }
 
+static bool session_owns(const struct view_session *session, const void *address)
+{
+	for (uint32_t i = 0; i < HCCLD_SEGMENTS_PER_SESSION; i++) {
+		const struct view_segment *segment = &session->segments[i];
+		uintptr_t base = (uintptr_t)segment->base;
+
+		if (atomic_load_explicit(&segment->id, memory_order_acquire) && (uintptr_t)address >= base &&
+		    (uintptr_t)address - base < segment->size)
+			return true;
+	}
+	return false;
+}
+
+void engine_blame(struct engine *engine, struct view_session *a, struct view_session *b, const void *address)
+{
+	if (session_owns(a, address))
+		engine->host.liar(engine->host.data, a, "memory of a segment was taken away");
+	else if (b && session_owns(b, address))
+		engine->host.liar(engine->host.data, b, "memory of a segment was taken away");
+}
+
 static bool item_is_issued(const struct item *item)
 {
 	return atomic_load_explicit(&item->number, memory_order_relaxed) != 0;

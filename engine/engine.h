@@ -19,10 +19,11 @@ struct engine;
 struct engine_host {
 	void *data;
 	/*
-	 * Small copies are made by the executor itself between these two; guard_end() gives -EIO if memory was lost in between (SIGBUS).
+	 * Small copies are made by the executor itself between these two; guard_end() gives NULL, or the address at which memory was lost
+	 * in between (SIGBUS).
 	 */
 	void (*guard_begin)(void);
-	int (*guard_end)(void);
+	const void *(*guard_end)(void);
 	/* A client wrote nonsense into shared memory; its session must end. @what is static. */
 	void (*liar)(void *data, struct view_session *session, const char *what);
 	/* Types of equal size differ; said once per pair. */
@@ -64,12 +65,12 @@ struct engine_slice {
 	size_t bytes;
 	int value;
 	bool non_temporal;
-	int result;		/* the copier's: 0 or -EIO */
+	const void *lost;	/* the copier's: NULL, or the address at which memory was lost */
 };
 
 /* The next slice by weighted deficit round robin; false: none. It must come back by engine_slice_done(). */
 bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice);
-/* The slice is copied or failed (result). Commits the receive when it was the last one. */
+/* The slice is copied, or memory was lost. Commits the receive when it was the last one. */
 void engine_slice_done(struct engine *engine, const struct engine_slice *slice);
 /* Bytes of transfers that no slice has been taken of yet. */
 uint64_t engine_backlog(const struct engine *engine);

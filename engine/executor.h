@@ -25,7 +25,7 @@ struct transfer {
 	uint64_t bytes, taken, copied;
 	uint32_t out;				/* slices that have not come back */
 	bool queued, cancelled;
-	int result;
+	const void *lost;
 };
 
 struct engine {
@@ -89,6 +89,12 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 		       uint64_t number, struct view_segment *source_segment);
 /* Fills what both ends know: ranks, pid and exit of the peer. */
 struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, enum item_kind direction);
+
+/*
+ * engine.c: memory was lost at @address; the session whose segment it is must end: our view of that page is no longer its memory. @b may
+ * be NULL.
+ */
+void engine_blame(struct engine *engine, struct view_session *a, struct view_session *b, const void *address);
 
 /* transfer.c */
 /* NULL: the pool is empty, come back. */

@@ -166,8 +166,8 @@ static void lane_item_fail(struct lane *lane, struct item *item, struct fault fa
 	member_fault(&lane->comm->region->members[lane->rank], &fault);
 }
 
-/* Writes offer @number for @item into its slot. True if the payload was copied in (to be guarded). */
-static bool lane_offer(struct lane *lane, const struct item *item, uint64_t number)
+/* Writes offer @number for @item into its slot; guarded. */
+static void lane_offer(struct lane *lane, const struct item *item, uint64_t number)
 {
 	struct pair_offer *slot = &lane->ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
 	uint64_t bytes = item->bytes, offset = item->offset, segment = item->segment;
@@ -182,13 +182,12 @@ static bool lane_offer(struct lane *lane, const struct item *item, uint64_t numb
 		if (from) {
 			slot->where = OFFER_INLINE;
 			memcpy(slot->payload, from->base + offset, bytes);
-			return true;
+			return;
 		}
 		segment = 0;	/* memory that is gone: the receiver finds nothing there */
 	}
 	slot->segment = segment;
 	slot->offset = offset;
-	return false;
 }
 
 /* The payloads of offers from @first on were copied from memory that was lost. */
@@ -212,7 +211,8 @@ static bool lane_send_issue(struct lane *lane)
 	uint64_t tail = atomic_load_explicit(&lane->ring->tail, memory_order_relaxed), last = tail;
 	uint64_t sent = atomic_load_explicit(&lane->ring->sent, memory_order_relaxed);
 	uint64_t limit = atomic_load_explicit(&lane->ring->received, memory_order_acquire) + HCCLD_PAIR_SLOTS;
-	bool guarded = false, sane = true;
+	bool sane = true;
+	const void *lost;
 
 	engine->host.guard_begin();
 	while (index != LANE_END) {
@@ -233,15 +233,18 @@ static bool lane_send_issue(struct lane *lane)
 				atomic_store_explicit(&item->number, last, memory_order_release);
 				CRASH_POINT(7);
 			}
-			guarded |= lane_offer(lane, item, last);
+			lane_offer(lane, item, last);
 		}
 		next = item->next;
 		if (!(sane = next > index))
 			break;
 		index = next;
 	}
-	if (engine->host.guard_end() < 0 && guarded)
+	lost = engine->host.guard_end();
+	if (lost) {
 		lane_offers_spoil(lane, tail + 1, last);
+		engine_blame(engine, lane->batch->context->session, NULL, lost);
+	}
 	if (last != tail) {
 		if (last > sent)
 			atomic_store_explicit(&lane->ring->sent, last, memory_order_release);
@@ -472,6 +475,7 @@ static bool lane_receive_run(struct lane *lane, uint32_t *index)
 	struct run run = { .first = received, .last = received };
 	uint32_t at = *index;
 	struct item *item = NULL;
+	const void *lost;
 
 	if (lane->pair->transfer)
 		return false;	/* one large copy per pair at a time */
@@ -486,7 +490,11 @@ static bool lane_receive_run(struct lane *lane, uint32_t *index)
 			at = item->next;
 	}
 	CRASH_POINT(12);
-	if (engine->host.guard_end() < 0) {
+	lost = engine->host.guard_end();
+	if (lost) {
+		struct view_context *source = atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire);
+
+		engine_blame(engine, lane->batch->context->session, source ? source->session : NULL, lost);
 		run.cause = CAUSE_MEMORY_FAULT;
 		run.failed_item = lane_item(lane, *index);
 		run.offer.bytes = run.failed_item->bytes;

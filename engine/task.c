@@ -113,14 +113,18 @@ static int lane_copy(struct batch *batch, uint32_t index)
 		return 1;
 	}
 	if (to.bytes <= HCCLD_SMALL_COPY) {
+		const void *lost;
+
 		batch->engine->host.guard_begin();
 		if (source)
 			memcpy(destination->base + to.offset, source->base + from.offset, to.bytes);
 		else
 			memset(destination->base + to.offset, (int)(to.peer & 0xff), to.bytes);
-		if (batch->engine->host.guard_end() < 0) {
+		lost = batch->engine->host.guard_end();
+		if (lost) {
 			struct fault fault = { .cause = CAUSE_MEMORY_FAULT, .item = item->list_index, .local_bytes = to.bytes };
 
+			engine_blame(batch->engine, session, NULL, lost);
 			stream_fault(batch->ring, &fault);
 		}
 		CRASH_POINT(14);

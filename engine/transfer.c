@@ -134,8 +134,10 @@ bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice)
 /* All bytes are there: commit, or fail the pair with the reason why not. */
 static void transfer_finish(struct engine *engine, struct transfer *transfer)
 {
-	enum cause cause = transfer->result < 0 ? CAUSE_MEMORY_FAULT : CAUSE_NONE;
+	enum cause cause = transfer->lost ? CAUSE_MEMORY_FAULT : CAUSE_NONE;
 
+	if (transfer->lost)
+		engine_blame(engine, transfer->context->session, transfer->source_session, transfer->lost);
 	if (!transfer->comm) {
 		if (cause) {
 			struct fault fault = { .cause = cause, .local_bytes = transfer->bytes };
@@ -165,8 +167,8 @@ void engine_slice_done(struct engine *engine, const struct engine_slice *slice)
 
 	transfer->out--;
 	transfer->copied += slice->bytes;
-	if (slice->result < 0)
-		transfer->result = slice->result;
+	if (slice->lost)
+		transfer->lost = slice->lost;
 	if (transfer->out)
 		return;
 	if (transfer->cancelled) {

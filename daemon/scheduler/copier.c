@@ -78,7 +78,7 @@ static void *worker_main(void *arg)
 	while (worker_wait(worker) != MAILBOX_STOP) {
 		struct engine_slice *slice = &worker->slice;
 
-		slice->result = guard_copy(slice->destination, slice->source, slice->bytes, slice->value, slice->non_temporal);
+		slice->lost = guard_copy(slice->destination, slice->source, slice->bytes, slice->value, slice->non_temporal);
 		atomic_store_explicit(&worker->mailbox, MAILBOX_DONE, memory_order_release);
 	}
 	return NULL;

@@ -16,7 +16,8 @@
 
 #include "engine/copy.h"
 
-static _Thread_local volatile sig_atomic_t active, lost;
+static _Thread_local volatile sig_atomic_t active;
+static _Thread_local const void *volatile lost;
 static uintptr_t page_size;
 
 static void guard_fault(int signal_number, siginfo_t *info, void *context)
@@ -28,7 +29,7 @@ static void guard_fault(int signal_number, siginfo_t *info, void *context)
 		signal(signal_number, SIG_DFL);	/* not ours: the instruction runs again and ends the process */
 		return;
 	}
-	lost = 1;
+	lost = info->si_addr;
 }
 
 int guard_install(void)
@@ -46,17 +47,19 @@ void guard_begin(void)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-int guard_end(void)
+const void *guard_end(void)
 {
+	const void *address;
+
 	atomic_signal_fence(memory_order_seq_cst);
 	active = 0;
-	if (!lost)
-		return 0;
-	lost = 0;
-	return -EIO;
+	address = lost;
+	if (address)
+		lost = NULL;
+	return address;
 }
 
-int guard_copy(void *destination, const void *source, size_t bytes, int value, bool non_temporal)
+const void *guard_copy(void *destination, const void *source, size_t bytes, int value, bool non_temporal)
 {
 	guard_begin();
 	if (!source)

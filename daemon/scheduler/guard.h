@@ -7,8 +7,8 @@
 
 /* Installs the handler; once, before the first copy. 0 or a negative errno. */
 int guard_install(void);
-/* engine_host.guard_begin, guard_end: copies in between are recoverable. -EIO if a page was lost. */
+/* engine_host.guard_begin, guard_end: copies in between are recoverable. Gives the address of a lost page, or NULL. */
 void guard_begin(void);
-int guard_end(void);
-/* One copy or fill (@source NULL): 0, or -EIO if a page was lost; the other pages are copied. Any thread. */
-int guard_copy(void *destination, const void *source, size_t bytes, int value, bool non_temporal);
+const void *guard_end(void);
+/* One copy or fill (@source NULL): the same; the other pages are copied. Any thread. */
+const void *guard_copy(void *destination, const void *source, size_t bytes, int value, bool non_temporal);

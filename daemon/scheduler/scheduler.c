@@ -65,7 +65,7 @@ static void scheduler_event(struct scheduler *scheduler, const struct event *eve
 	uint32_t tail = atomic_load_explicit(&scheduler->event_tail, memory_order_relaxed);
 
 	if (tail - atomic_load_explicit(&scheduler->event_head, memory_order_acquire) == EVENTS)
-		return;	/* warnings may be lost; a liar's context is closed already and its session is found by its silence */
+		return;	/* warnings may be lost; of liars the next beat tells again */
 	scheduler->events[tail % EVENTS] = *event;
 	atomic_store_explicit(&scheduler->event_tail, tail + 1, memory_order_release);
 	scheduler->options.notify(scheduler->options.data);
@@ -182,8 +182,13 @@ static void scheduler_beat(struct scheduler *scheduler, uint64_t now_ns)
 			struct view_context *context = atomic_load_explicit(&yard->contexts[i], memory_order_acquire);
 			uint64_t state;
 
-			if (!context || context->broken)
+			if (!context)
 				continue;
+			if (context->broken) {
+				/* until its session is gone: an event may have been lost */
+				scheduler_liar(scheduler, context->session, "a task that makes no sense");
+				continue;
+			}
 			state = atomic_load_explicit(&context->words->state, memory_order_acquire);
 			if (yard_kind(state) == CONTEXT_LEFT)
 				atomic_fetch_or_explicit(context->bit_word, context->bit, memory_order_acq_rel);
@@ -205,7 +210,7 @@ static bool scheduler_pass(struct scheduler *scheduler)
 
 		if (!engine_slice_next(scheduler->engine, &slice))
 			break;
-		slice.result = guard_copy(slice.destination, slice.source, slice.bytes, slice.value, slice.non_temporal);
+		slice.lost = guard_copy(slice.destination, slice.source, slice.bytes, slice.value, slice.non_temporal);
 		engine_slice_done(scheduler->engine, &slice);
 		worked = true;
 	}

@@ -21,9 +21,9 @@ static void rig_guard_begin(void)
 {
 }
 
-static int rig_guard_end(void)
+static const void *rig_guard_end(void)
 {
-	return 0;
+	return NULL;
 }
 
 static void rig_liar(void *data, struct view_session *session, const char *what)
@@ -292,7 +292,7 @@ uint32_t rig_run(struct rig *rig)
 				memcpy(slice.destination, slice.source, slice.bytes);
 			else
 				memset(slice.destination, slice.value, slice.bytes);
-			slice.result = 0;
+			slice.lost = NULL;
 			engine_slice_done(rig->engine, &slice);
 			worked = true;
 		}
