@@ -20,9 +20,20 @@ struct lane {
 	enum item_kind kind;
 	struct comm_member *peer_member;
 	struct item *items;		/* as in struct batch */
-	uint64_t first, mask;
+	uint64_t first, mask, key;
 	uint32_t count;
 };
+
+/* Kind and peer of an item as one word: its first eight bytes without type and state. */
+static inline uint64_t item_key(const struct item *item)
+{
+	static const struct item mask = { .kind = 0xff, .peer = 0xffffffff };
+	uint64_t word, of_mask;
+
+	memcpy(&word, item, sizeof(word));
+	memcpy(&of_mask, &mask, sizeof(of_mask));
+	return word & of_mask;
+}
 
 struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, enum item_kind direction)
 {
@@ -106,6 +117,7 @@ static int lane_open(struct batch *batch, uint32_t head_index, struct lane *lane
 	lane->count = batch->task.item_count;
 	lane->head = batch_item(batch, head_index);
 	lane->kind = lane->head->kind;
+	lane->key = item_key(lane->head);
 	lane->rank = batch->rank->rank;
 	lane->peer = lane->head->peer;
 	if (lane->peer >= lane->comm->size || lane->peer == lane->rank)
@@ -123,7 +135,25 @@ static inline __attribute__((always_inline)) struct item *lane_item(const struct
 {
 	struct item *item = &lane->items[(lane->first + index) & lane->mask];
 
-	return index < lane->count && item->kind == lane->kind && item->peer == lane->peer ? item : NULL;
+	return index < lane->count && item_key(item) == lane->key ? item : NULL;
+}
+
+/* memcpy of an inline payload, without the call. */
+static inline void copy_payload(unsigned char *to, const unsigned char *from, uint64_t bytes)
+{
+	uint64_t word;
+
+	if (bytes < 8) {
+		for (uint64_t i = 0; i < bytes; i++)
+			to[i] = from[i];
+		return;
+	}
+	for (uint64_t i = 0; i + 8 <= bytes; i += 8) {
+		memcpy(&word, from + i, 8);
+		memcpy(to + i, &word, 8);
+	}
+	memcpy(&word, from + bytes - 8, 8);
+	memcpy(to + bytes - 8, &word, 8);
 }
 
 /* Why items of this lane that are not covered by the pair's words can never be: CAUSE_NONE while they can. */
@@ -181,7 +211,7 @@ static void lane_offer(struct lane *lane, const struct item *item, uint64_t numb
 		from = view_segment_find(lane->batch->context->session, segment, offset, bytes);
 		if (from) {
 			slot->where = OFFER_INLINE;
-			memcpy(slot->payload, from->base + offset, bytes);
+			copy_payload(slot->payload, from->base + offset, bytes);
 			return;
 		}
 		segment = 0;	/* memory that is gone: the receiver finds nothing there */
@@ -448,7 +478,7 @@ static void run_pull(struct lane *lane, struct run *run, struct item *item)
 	else if (!(to = view_segment_find(lane->batch->context->session, segment, offset, bytes)))
 		run->cause = CAUSE_NOT_DEVICE_MEMORY;
 	else if (offer->where == OFFER_INLINE) {
-		memcpy(to->base + offset, offer->payload, bytes);
+		copy_payload(to->base + offset, offer->payload, bytes);
 		run->last++;
 	} else {
 		run_pull_segment(lane, run, item, offer, to, offset);

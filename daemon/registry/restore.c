@@ -191,11 +191,13 @@ static void restore_segments(struct registry *registry)
 		context = context_find(registry, record->session, record->context, &session);
 		fd = store_take(registry->store, STORE_SEGMENT, record->serial);
 		/* one that was being freed is freed now; whoever asked for it asks again */
-		if (record->retired || !session) {
+		if (record->retired || !context) {
+			if (session && !record->retired)
+				session->is_broken = true;
 			segment_drop(registry, i, fd);
 			continue;
 		}
-		if (context && fd >= 0 && segment_restore(context, i, fd) == 0)
+		if (fd >= 0 && segment_restore(context, i, fd) == 0)
 			continue;
 		session->is_broken = true;
 		segment_drop(registry, i, -1);
