@@ -38,6 +38,7 @@ static HcclResult init_rank(const char *function, uint32_t size, const HcclRootI
 	r = hccld_context_current(&join.context);
 	if (r < 0)
 		return API(r);
+	join.context_id = join.context->id;
 	if (size == 0 || size > HCCLD_RANKS_MAX)
 		return API(hccld_error(CAUSE_ARGUMENT, "%s: nRanks is %u, expected 1 to %u", function, size, HCCLD_RANKS_MAX));
 	if (rank >= size)
@@ -75,6 +76,8 @@ static int check_devices(const char *function, uint32_t count, const int32_t *de
 
 	if (r < 0)
 		return r;
+	if (device_count == 0)
+		return hccld_error(CAUSE_ARGUMENT, "%s: this process sees no device; ASCEND_RT_VISIBLE_DEVICES names none that exists", function);
 	for (uint32_t i = 0; i < count; i++) {
 		if (devices[i] < 0 || (uint32_t)devices[i] >= device_count)
 			return hccld_error(CAUSE_ARGUMENT, "%s: devices[%u] is %d, expected 0 to %u", function, i, devices[i],
@@ -100,12 +103,14 @@ static int init_all(uint32_t count, const int32_t *devices, struct hccld_comm_jo
 	for (uint32_t i = 0; r == 0 && i < count; i++) {
 		joins[i] = (struct hccld_comm_join){ .root = &root, .rank = i, .size = count, .hold_context = true };
 		r = hccld_context_acquire(devices[i], &joins[i].context);
+		if (r == 0)
+			joins[i].context_id = joins[i].context->id;
 	}
 	if (r == 0)
 		r = hccld_comm_join(joins, count, &settings);
 	for (uint32_t i = 0; r < 0 && i < count; i++)
 		if (joins[i].context)
-			hccld_context_release(joins[i].context);
+			hccld_context_release(joins[i].context, joins[i].context_id);
 	return r;
 }
 

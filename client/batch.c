@@ -43,6 +43,7 @@ struct scratch {
 static __thread struct scratch *thread_scratch;
 static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
 static pthread_key_t scratch_key;
+static bool has_scratch_key;		/* a program may have used up all keys: then a thread's scratch stays when it ends */
 
 /* Element sizes of what point-to-point moves: the entry check of HCCL on A2 and A3. 0: refused. */
 static const uint8_t type_sizes[HCCL_DATA_TYPE_INT128 + 1] = {
@@ -71,7 +72,7 @@ static void scratch_free(void *data)
 
 static void scratch_init(void)
 {
-	pthread_key_create(&scratch_key, scratch_free);
+	has_scratch_key = pthread_key_create(&scratch_key, scratch_free) == 0;
 }
 
 static int no_memory(uint32_t count)
@@ -119,7 +120,8 @@ static int scratch_get(uint32_t count, uint32_t lane_count, struct scratch **ret
 		if (!scratch)
 			return no_memory(count);
 		thread_scratch = scratch;
-		pthread_setspecific(scratch_key, scratch);
+		if (has_scratch_key)
+			pthread_setspecific(scratch_key, scratch);
 	}
 	too_large = scratch->item_capacity > ITEMS_KEPT && count < scratch->item_capacity / 16;
 	if (count > scratch->item_capacity || too_large) {
@@ -422,7 +424,7 @@ static int diagnose_duplicates(const struct hccld_batch_terms *terms, const Hccl
 		if (peer == terms->rank || list[i].count == 0)
 			continue;
 		if (*lane)
-			return hccld_error(CAUSE_ARGUMENT, "%s: a second %s rank %u, as item %u; one of each kind per peer is allowed in a call. Set HCCLD_ALLOW_DUPLICATE_ITEMS=1 (or allow_duplicate_items in hccld.conf) to have them matched in list order",
+			return hccld_error(CAUSE_ARGUMENT, "%s: a second %s rank %u, as item %u; one of each kind per peer is allowed in a call. Set HCCLD_ALLOW_DUPLICATE_ITEMS=1 (or start hccld with --allow-duplicate-items; the setting's name is allow_duplicate_items) to have them matched in list order",
 					   where(terms, i).text, direction_name(direction), peer, *lane - 1);
 		*lane = i + 1;
 	}

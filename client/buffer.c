@@ -19,12 +19,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "client/device.h"
 #include "client/error.h"
 #include "client/segment.h"
 #include "client/slab.h"
 #include "proto/limits.h"
 
-#define SIZE_LIMIT (UINT64_C(1) << 47)
+#define SIZE_LIMIT (UINT64_C(1) << 45) /* below what the daemon takes for nonsense */
 
 struct record {
 	_Atomic uint64_t start, size;
@@ -301,20 +302,32 @@ static bool trim(struct hccld_context *context, enum hccld_memory memory)
 	return slab != NULL;
 }
 
+/* A device that another thread resets is closed before its memory is forgotten: that has what we have just got, or we see it closed. */
+static int reset_error(const struct hccld_context *context)
+{
+	return hccld_error(CAUSE_NO_CONTEXT, "device %d was reset while memory was allocated on it", context->logical);
+}
+
 static int allocate_large(struct hccld_context *context, enum hccld_memory memory, uint64_t size,
 			  void **ret_pointer)
 {
+	const uint64_t id = context->id;
 	struct hccld_segment segment;
 	struct record *record;
+	bool is_open, trimmed = false;
 	int r;
 
-	do {
+	for (;;) {
 		r = hccld_segment_new(context, segment_kind(memory), size, &segment);
-	} while ((r == -ENOMEM || r == -ENOBUFS) && trim(context, memory));
+		if ((r != -ENOMEM && r != -ENOBUFS) || !trim(context, memory))
+			break;
+		trimmed = true;
+	}
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&mutex);
-	record = record_take(&segment, memory, context->logical);
+	is_open = hccld_context_is_open(context, id);
+	record = is_open ? record_take(&segment, memory, context->logical) : NULL;
 	if (record) {
 		atomic_store_explicit(&record->bytes, size, memory_order_release);
 		index_insert(record);
@@ -322,8 +335,10 @@ static int allocate_large(struct hccld_context *context, enum hccld_memory memor
 	pthread_mutex_unlock(&mutex);
 	if (!record) {
 		hccld_segment_free(&segment);
-		return too_many_error();
+		return is_open ? too_many_error() : reset_error(context);
 	}
+	if (trimmed)
+		hccld_error_forget();
 	*ret_pointer = segment.base;
 	return 0;
 }
@@ -340,13 +355,16 @@ static void *allocate_in_slabs(struct hccld_context *context, enum hccld_memory 
 }
 
 /* With `mutex`: puts a fresh segment to use as a slab. */
-static int slab_add(struct hccld_context *context, enum hccld_memory memory,
+static int slab_add(struct hccld_context *context, uint64_t id, enum hccld_memory memory,
 		    const struct hccld_segment *segment)
 {
 	struct slab **list = &slabs[context->logical][memory];
-	struct slab *slab = slab_take(segment->size);
+	struct slab *slab;
 	struct record *record;
 
+	if (!hccld_context_is_open(context, id))
+		return reset_error(context);
+	slab = slab_take(segment->size);
 	if (!slab)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory to manage small allocations");
 	record = record_take(segment, memory, context->logical);
@@ -365,6 +383,7 @@ static int slab_add(struct hccld_context *context, enum hccld_memory memory,
 static int allocate_small(struct hccld_context *context, enum hccld_memory memory, uint32_t size,
 			  void **ret_pointer)
 {
+	const uint64_t id = context->id;
 	struct hccld_segment segment;
 	bool is_first;
 	int r;
@@ -379,13 +398,17 @@ static int allocate_small(struct hccld_context *context, enum hccld_memory memor
 	r = hccld_segment_new(context, segment_kind(memory),
 			      is_first && size <= SLAB_FIRST_ALLOCATION_MAX ? SLAB_SIZE_FIRST : SLAB_SIZE,
 			      &segment);
-	if (r == -ENOMEM || r == -ENOBUFS)
-		return allocate_large(context, memory, size,
-				      ret_pointer); /* less than a slab is left */
+	if (r == -ENOMEM || r == -ENOBUFS) {
+		/* less than a slab is left */
+		r = allocate_large(context, memory, size, ret_pointer);
+		if (r == 0)
+			hccld_error_forget();
+		return r;
+	}
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&mutex);
-	r = slab_add(context, memory, &segment);
+	r = slab_add(context, id, memory, &segment);
 	if (r == 0)
 		*ret_pointer = slab_allocate(slabs[context->logical][memory], size);
 	pthread_mutex_unlock(&mutex);

@@ -193,24 +193,28 @@ struct join {
 	bool started, joined;
 };
 
+/* What can fail here must not fail between the joins of one call: those sent already would wait for the others until their deadline. */
+static int join_prepare(struct join *join, const struct hccld_comm_join *wish)
+{
+	int r;
+
+	join->wish = wish;
+	r = root_info_read(wish->root, &join->info);
+	return r < 0 ? r : place_take(&join->comm);
+}
+
 static int join_start(struct join *join, struct hccld_session *session, const struct hccld_comm_config *config, uint32_t deadline_ms)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__JoinComm body = HCCLD__CONTROL__JOIN_COMM__INIT;
 	int r;
 
-	r = root_info_read(join->wish->root, &join->info);
-	if (r < 0)
-		return r;
-	r = place_take(&join->comm);
-	if (r < 0)
-		return r;
 	body.key = join->info.key;
 	body.secret.data = join->info.secret;
 	body.secret.len = join->info.secret_size;
 	body.rank = join->wish->rank;
 	body.size = join->wish->size;
-	body.context = join->wish->context->id;
+	body.context = join->wish->context_id;
 	body.name = (char *)config->name;
 	body.udi = (char *)config->udi;
 	request.deadline_ms = deadline_ms;
@@ -259,7 +263,7 @@ static void leave_request(uint64_t rank)
 	request.leave_comm = &body;
 	/* without a daemon, or after it has dropped the rank, there is nothing left to give back: no error, and no text of one */
 	if (hccld_call_simple(session->connection, &request) < 0)
-		(void)hccld_error_take();
+		hccld_error_forget();
 }
 
 /* Fills the place; it is not ALIVE yet. */
@@ -277,7 +281,7 @@ static int join_finish(struct join *join, struct hccld_session *session, const s
 	comm->allow_duplicate_items = session->allow_duplicate_items || hccld_environment_allow_duplicate_items();
 	atomic_init(&comm->async_reported, false);
 	comm->task_rank = reply->rank;
-	comm->context = join->wish->context->id;
+	comm->context = join->wish->context_id;
 	comm->device = join->wish->context->logical;
 	comm->comm = reply->comm;
 	comm->held = NULL;
@@ -335,15 +339,15 @@ int hccld_comm_join(struct hccld_comm_join *wishes, uint32_t count, const struct
 	r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < count && error == 0; i++) {
-		joins[i].wish = &wishes[i];
+	for (uint32_t i = 0; i < count && error == 0; i++)
+		error = join_prepare(&joins[i], &wishes[i]);
+	for (uint32_t i = 0; i < count && error == 0; i++)
 		error = join_start(&joins[i], session, config, hccld_environment_connect_timeout_ms());
-	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (!joins[i].started)
 			continue;
 		r = join_wait(&joins[i], session);
-		joins[i].joined = r == 0;
+		joins[i].joined = join_reply(&joins[i]) != NULL;
 		if (r == 0 && error == 0)
 			r = join_finish(&joins[i], session, config);
 		if (r < 0)
@@ -365,6 +369,7 @@ int hccld_comm_leave(void *handle)
 	uint64_t generation, word;
 	struct hccld_comm *comm;
 	struct hccld_context *held;
+	uint64_t context;
 	int r = hccld_session_check_fork();
 
 	if (r < 0)
@@ -380,11 +385,12 @@ int hccld_comm_leave(void *handle)
 	} while (!atomic_compare_exchange_weak_explicit(&comm->word, &word, (word & ~ALIVE) + 1, memory_order_acq_rel,
 							memory_order_relaxed));
 	held = comm->held;
+	context = comm->context;
 	leave_request(comm->task_rank);
 	hccld_comm_name_drop(comm->comm);
 	hccld_comm_put(comm);
 	if (held)
-		hccld_context_release(held);
+		hccld_context_release(held, context);
 	return 0;
 }
 

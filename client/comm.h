@@ -76,6 +76,7 @@ struct hccld_comm_join {
 	const HcclRootInfo *root;
 	uint32_t rank, size;
 	struct hccld_context *context;
+	uint64_t context_id;		/* when the call began: the device may be reset before all have joined */
 	bool hold_context;		/* the communicator takes over the caller's reference to it on success */
 	void *ret_handle;
 };

@@ -118,6 +118,7 @@ static int connect_error(const char *path, int error)
 
 static int socket_connect(const char *path, int *ret_fd)
 {
+	const uint64_t give_up = now_ns() + PATIENCE_MS * UINT64_C(1000000);
 	struct timeval limit = { .tv_sec = PATIENCE_MS / 1000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	CLEANUP(close_fdp)
@@ -129,8 +130,10 @@ static int socket_connect(const char *path, int *ret_fd)
 	/* a daemon that hangs with a full backlog must not hang its clients */
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	memcpy(address.sun_path, path, strlen(path) + 1);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return connect_error(path, errno);
+	/* a signal ends the wait for a daemon whose backlog is full; the limit is for all of it */
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		if (errno != EINTR || now_ns() >= give_up)
+			return connect_error(path, errno == EINTR ? EAGAIN : errno);
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
@@ -244,7 +247,7 @@ int hccld_call_start(struct hccld_connection *connection, Hccld__Control__Reques
 }
 
 /* With `mutex`: gives a packet to the call it answers. */
-static void deliver(struct hccld_connection *connection, struct packet *packet)
+static void deliver(struct hccld_connection *connection, struct packet *packet, bool fds_lost)
 {
 	Hccld__Control__Reply *reply =
 		hccld__control__reply__unpack(NULL, packet->size, packet->data);
@@ -261,6 +264,7 @@ static void deliver(struct hccld_connection *connection, struct packet *packet)
 	}
 	call_unlink(connection, call);
 	call->reply = reply;
+	call->fds_lost = fds_lost;
 	call->fd_count = (uint32_t)packet->fd_count;
 	for (size_t i = 0; i < packet->fd_count; i++)
 		call->fds[i] = packet->fds[i];
@@ -280,8 +284,8 @@ static void read_one(struct hccld_connection *connection)
 		r = packet_receive(connection->fd, &connection->packet, MSG_DONTWAIT);
 	pthread_mutex_lock(&connection->mutex);
 	connection->reading = false;
-	if (r == 0)
-		deliver(connection, &connection->packet);
+	if (r == 0 || r == -EMFILE)
+		deliver(connection, &connection->packet, r == -EMFILE);
 	else if (r != -EAGAIN)
 		fail_all(connection);
 	pthread_cond_broadcast(&connection->arrived);
@@ -335,6 +339,8 @@ static void send_again(struct hccld_connection *connection, struct hccld_call *c
 /* What the reply says, as errno and text. */
 static int reply_result(struct hccld_call *call)
 {
+	if (!call->reply->cause && call->fds_lost)
+		return hccld_error(CAUSE_LIMIT, "no descriptor is left for what hccld grants: this process has as many files open as it may (ulimit -n)");
 	if (!call->reply->cause)
 		return 0;
 	return hccld_error(call->reply->cause, "%s",

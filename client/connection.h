@@ -19,6 +19,7 @@ struct hccld_call {
 	Hccld__Control__Reply *reply;	/* freed by hccld_call_end() */
 	int fds[HCCLD_PACKET_FDS_MAX];	/* taken ones are set to -1 */
 	uint32_t fd_count;
+	bool fds_lost;			/* by this process; what the reply grants is there, and the caller's to give back */
 	/* private to connection.c */
 	bool done;
 	int error;

@@ -139,8 +139,11 @@ static int context_open(struct hccld_session *session, int32_t logical,
 				logical);
 	if (r == 0) {
 		index = call.reply->open_context->yard_index;
-		context->device = visible[logical];
-		context->logical = logical;
+		/* written once: threads whose device is reset under them may still read them, for a text */
+		if (context->device != visible[logical])
+			context->device = visible[logical];
+		if (context->logical != logical)
+			context->logical = logical;
 		context->id = call.reply->open_context->context;
 		context->words = &session->yard->contexts[index];
 		context->bit_word = &session->yard->bits[index / 64];
@@ -226,8 +229,8 @@ int hccld_context_acquire(int32_t logical, struct hccld_context **ret_context)
 	return r;
 }
 
-/* Takes one reference, or all; the last one closes. */
-static int device_release(struct hccld_session *session, struct device *device, int32_t logical,
+/* Takes one reference, or all; the last one closes. @id: of the context that is meant; 0: whichever is there. */
+static int device_release(struct hccld_session *session, struct device *device, uint64_t id,
 			  bool force)
 {
 	int cancel = cancel_off(), r = 0;
@@ -235,11 +238,13 @@ static int device_release(struct hccld_session *session, struct device *device, 
 
 	pthread_mutex_lock(&mutex);
 	await_idle(device);
-	if (device->context.references == 0) {
+	if (id && (device->context.references == 0 || device->context.id != id)) {
+		r = 0;
+	} else if (device->context.references == 0) {
 		r = hccld_error(
 			CAUSE_NO_CONTEXT,
 			"device %d is not in use by this process: aclrtSetDevice was not called, or as often undone",
-			logical);
+			(int)(device - devices));
 	} else {
 		device->context.references = force ? 0 : device->context.references - 1;
 		last = device->context.references == 0;
@@ -257,7 +262,7 @@ static int device_release(struct hccld_session *session, struct device *device, 
 	return r;
 }
 
-int hccld_context_release(struct hccld_context *context)
+int hccld_context_release(struct hccld_context *context, uint64_t id)
 {
 	struct hccld_session *session;
 	int r;
@@ -265,7 +270,7 @@ int hccld_context_release(struct hccld_context *context)
 	r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
-	return device_release(session, &devices[context->logical], context->logical, false);
+	return device_release(session, &devices[context->logical], id, false);
 }
 
 bool hccld_context_is_open(const struct hccld_context *context, uint64_t id)
@@ -303,7 +308,7 @@ int hccld_device_set(int32_t logical)
 
 int hccld_device_get(int32_t *ret_logical)
 {
-	struct hccld_context *context;
+	struct hccld_context *context = NULL;
 	int r;
 
 	r = hccld_context_current(&context);
@@ -321,12 +326,12 @@ int hccld_device_reset(int32_t logical, bool force)
 	r = device_check(logical, &session);
 	if (r < 0)
 		return r;
-	return device_release(session, &devices[logical], logical, force);
+	return device_release(session, &devices[logical], 0, force);
 }
 
 int hccld_device_synchronize(int64_t timeout_ms)
 {
-	struct hccld_context *context;
+	struct hccld_context *context = NULL;
 	int r;
 
 	r = hccld_context_current(&context);
@@ -339,7 +344,7 @@ int hccld_device_memory_info(uint64_t *ret_free, uint64_t *ret_total)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__MemoryInfo info = HCCLD__CONTROL__MEMORY_INFO__INIT;
-	struct hccld_context *context;
+	struct hccld_context *context = NULL;
 	struct hccld_session *session;
 	struct hccld_call call;
 	int r;

@@ -36,8 +36,11 @@ int hccld_device_memory_info(uint64_t *ret_free, uint64_t *ret_total);
 
 /* A reference to a device's context that is not the current device of a thread (HcclCommInitAll). -ENODEV. */
 int hccld_context_acquire(int32_t logical, struct hccld_context **ret_context);
-/* The last reference ends the context as hccld_device_reset() does. */
-int hccld_context_release(struct hccld_context *context);
+/*
+ * Gives back a reference to the context that had @id. The last one ends it as hccld_device_reset() does. Nothing if it is closed or has
+ * another id by now: aclrtResetDeviceForce() has taken all references.
+ */
+int hccld_context_release(struct hccld_context *context, uint64_t id);
 /* Is @id still the context that it was? */
 bool hccld_context_is_open(const struct hccld_context *context, uint64_t id);
 

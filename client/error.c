@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,7 +43,7 @@ static const char *solution_of(enum cause cause)
 	case CAUSE_FORKED:
 		return "Start the work in a process of its own (fork and exec), or fork before the first acl or Hccl call.";
 	case CAUSE_MEMORY:
-		return "Free memory that is not needed (hcclctl ps shows who holds how much), use another device, or raise the limit in hccld.conf.";
+		return "Free memory that is not needed (hcclctl ps shows who holds how much), use another device, or start hccld with a larger --device-memory.";
 	case CAUSE_STREAMS:
 	case CAUSE_NOTIFIES:
 	case CAUSE_LIMIT:
@@ -55,7 +56,7 @@ static const char *solution_of(enum cause cause)
 	case CAUSE_INIT_TIMEOUT:
 		return "hcclctl status shows who waits for whom.";
 	case CAUSE_DAEMON_GONE:
-		return "Start a daemon: systemctl start hccld; or run the program under a private one: hcclctl run --private -n 1 -- PROGRAM.";
+		return "Start hccld (HCCLD_SOCKET names a socket other than the default), or run the program under a private daemon: hcclctl run --private -n 1 -- PROGRAM.";
 	case CAUSE_VERSION:
 		return "Install daemon and client library of the same release.";
 	default:
@@ -63,18 +64,62 @@ static const char *solution_of(enum cause cause)
 	}
 }
 
+/* gmtime_r() without its lock: the calendar of the seconds since 1970. Years count from March, so that the leap day is their last. */
+static void civil_time(time_t seconds, struct tm *ret_tm)
+{
+	int64_t days = seconds / 86400 + 719468; /* since 0000-03-01 */
+	int64_t era = days / 146097, day = days % 146097;
+	int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	int64_t month;
+
+	day -= year * 365 + year / 4 - year / 100;
+	month = (5 * day + 2) / 153;
+	*ret_tm = (struct tm){
+		.tm_sec = (int)(seconds % 60),
+		.tm_min = (int)(seconds / 60 % 60),
+		.tm_hour = (int)(seconds / 3600 % 24),
+		.tm_mday = (int)(day - (153 * month + 2) / 5 + 1),
+		.tm_mon = (int)((month + 2) % 12),
+		.tm_year = (int)(era * 400 + year + (month >= 10) - 1900),
+	};
+}
+
+/*
+ * The child of a fork may find the lock of the C library's time zone held for ever, by a thread that it does not have. So there the zone
+ * is what it was last known to be: seconds east of UTC.
+ */
+static pid_t loaded_by;
+static _Atomic long zone;
+
+static void local_time(time_t now, struct tm *ret_tm)
+{
+	if (getpid() == loaded_by) {
+		localtime_r(&now, ret_tm);
+		atomic_store_explicit(&zone, ret_tm->tm_gmtoff, memory_order_relaxed);
+		return;
+	}
+	now += atomic_load_explicit(&zone, memory_order_relaxed);
+	civil_time(now, ret_tm);
+}
+
+__attribute__((constructor)) static void remember_zone(void)
+{
+	struct tm tm;
+
+	loaded_by = getpid();
+	local_time(time(NULL), &tm);
+}
+
 /* "2026-01-31-17:05:59.123.456" */
 static void time_text(char *buffer, size_t size)
 {
 	struct timespec now;
 	struct tm tm;
-	size_t n;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	localtime_r(&now.tv_sec, &tm);
-	n = strftime(buffer, size, "%Y-%m-%d-%H:%M:%S", &tm);
-	snprintf(buffer + n, size - n, ".%03ld.%03ld", now.tv_nsec / 1000000,
-		 now.tv_nsec / 1000 % 1000);
+	local_time(now.tv_sec, &tm);
+	snprintf(buffer, size, "%04d-%02d-%02d-%02d:%02d:%02d.%03ld.%03ld", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+		 tm.tm_hour, tm.tm_min, tm.tm_sec, now.tv_nsec / 1000000, now.tv_nsec / 1000 % 1000);
 }
 
 /* Appends, cutting at the end of the buffer. Returns the new length. */
@@ -131,7 +176,8 @@ int hccld_error_fault(const struct fault *fault, const char *comm_name)
 		return hccld_error(status->cause, "%s of %" PRIu64 " bytes in a stream failed: %s",
 				   fault->direction == ITEM_COPY ? "aclrtMemcpyAsync"
 								 : "aclrtMemsetAsync",
-				   fault->local_bytes, status->text);
+				   fault->local_bytes,
+				   fault->cause == CAUSE_NOT_DEVICE_MEMORY ? "its memory was freed before it ran" : status->text);
 	if (!comm_name) {
 		hccld_comm_name_find(fault->comm, name, sizeof(name));
 		comm_name = name;
@@ -146,6 +192,12 @@ const char *hccld_error_take(void)
 		return NULL;
 	current.set = false;
 	return current.text;
+}
+
+void hccld_error_forget(void)
+{
+	current.set = false;
+	current.pending = 0;
 }
 
 /* The row of @error, with a text in any case: one that was set on the way here, or the table's. */

@@ -19,6 +19,8 @@ int hccld_error(enum cause cause, const char *format, ...) __attribute__((format
 int hccld_error_fault(const struct fault *fault, const char *comm_name);
 /* Text of this thread or NULL; the next call gives NULL. Valid until the thread's next error. */
 const char *hccld_error_take(void);
+/* What was found wrong has been got over: the call succeeds, and leaves no text of it. */
+void hccld_error_forget(void);
 /*
  * Names of communicators for texts, by the daemon's id: several ranks of a communicator may live here, so names are counted. find: copies
  * the name, "" if unknown.

@@ -57,6 +57,10 @@ int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t siz
 	if (r == 0 && (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_ALLOCATE_SEGMENT ||
 		       call.fd_count != 1 || call.reply->allocate_segment->bytes < size))
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to an allocation is malformed");
+	if (call.fds_lost && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_ALLOCATE_SEGMENT) {
+		segment.id = call.reply->allocate_segment->segment;
+		hccld_segment_free(&segment);
+	}
 	if (r == 0) {
 		segment.id = call.reply->allocate_segment->segment;
 		segment.size = call.reply->allocate_segment->bytes;

@@ -19,7 +19,7 @@ struct hccld_stream;
 struct hccld_context {
 	uint32_t device;		/* the daemon's number */
 	int32_t logical;		/* as the program sees it (ASCEND_RT_VISIBLE_DEVICES) */
-	uint64_t id;			/* the daemon's id of the context */
+	_Atomic uint64_t id;		/* the daemon's id of the context */
 	struct yard_context *words;
 	_Atomic uint64_t *bit_word;
 	uint64_t bit;

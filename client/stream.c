@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "client/device.h"
 #include "client/error.h"
 
 #define HANDLES 8192u
@@ -42,6 +43,7 @@ static struct hccld_stream *entry_take(void)
 	return NULL;
 }
 
+/* With `mutex`. */
 static void stream_publish(struct hccld_stream *stream, struct hccld_context *context,
 			   uint32_t place, struct stream_ring *ring)
 {
@@ -72,15 +74,14 @@ static int destroy_request(struct hccld_session *session, uint32_t place)
 	return hccld_call_simple(session->connection, &request);
 }
 
-static int create_request(struct hccld_session *session, struct hccld_context *context,
-			  uint32_t *ret_place)
+static int create_request(struct hccld_session *session, uint64_t context, uint32_t *ret_place)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__CreateStream create = HCCLD__CONTROL__CREATE_STREAM__INIT;
 	struct hccld_call call;
 	int r;
 
-	create.context = context->id;
+	create.context = context;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_STREAM;
 	request.create_stream = &create;
 	r = hccld_call_start(session->connection, &request, &call);
@@ -98,16 +99,18 @@ static int create_request(struct hccld_session *session, struct hccld_context *c
 
 int hccld_stream_new(struct hccld_context *context, struct hccld_stream **ret_stream)
 {
+	const uint64_t id = context->id;
 	struct hccld_session *session;
 	struct hccld_stream *stream;
 	struct stream_ring *ring;
 	uint32_t place = 0;
+	bool is_open;
 	int r;
 
 	r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
-	r = create_request(session, context, &place);
+	r = create_request(session, id, &place);
 	if (r < 0)
 		return r;
 	ring = session_stream(session->region, place);
@@ -117,10 +120,14 @@ int hccld_stream_new(struct hccld_context *context, struct hccld_stream **ret_st
 		return hccld_error(CAUSE_PROTOCOL, "the ring of a new stream is malformed");
 	}
 	pthread_mutex_lock(&mutex);
-	stream = entry_take();
+	/* a device that another thread resets is closed before its streams are listed: they have this one, or we see it closed */
+	is_open = hccld_context_is_open(context, id);
+	stream = is_open ? entry_take() : NULL;
 	if (stream)
 		stream_publish(stream, context, place, ring);
 	pthread_mutex_unlock(&mutex);
+	if (!is_open)
+		return hccld_error(CAUSE_NO_CONTEXT, "device %d was reset while a stream was made on it", context->logical);
 	if (!stream) {
 		(void)destroy_request(session, place);
 		return hccld_error(CAUSE_STREAMS,
@@ -141,12 +148,13 @@ static int default_stream_get(struct hccld_stream **ret_stream)
 	if (r < 0)
 		return r;
 	*ret_stream = atomic_load_explicit(&context->default_stream, memory_order_acquire);
-	if (*ret_stream)
+	if (*ret_stream && stream_is_alive(*ret_stream))
 		return 0;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&making);
 	stream = atomic_load(&context->default_stream);
-	if (!stream) {
+	/* one that ended with its device can be left over if the reset came in between */
+	if (!stream || !stream_is_alive(stream)) {
 		r = hccld_stream_new(context, &stream);
 		if (r == 0)
 			atomic_store_explicit(&context->default_stream, stream,
@@ -200,6 +208,15 @@ static bool stream_end(struct hccld_stream *stream, enum stream_state state)
 	return atomic_compare_exchange_strong(&stream->state, &alive, state);
 }
 
+/* The stream is no longer ALIVE: until no thread writes into its ring, which is about to belong to somebody else. */
+static void await_submitters(struct hccld_stream *stream)
+{
+	/* those that wait for room */
+	hccld_stream_wake_sleepers(stream->context);
+	pthread_mutex_lock(&stream->submitting);
+	pthread_mutex_unlock(&stream->submitting);
+}
+
 int hccld_stream_destroy(void *handle, bool force)
 {
 	struct hccld_session *session;
@@ -219,9 +236,9 @@ int hccld_stream_destroy(void *handle, bool force)
 	if (!stream_end(stream, STREAM_ENDED))
 		return hccld_stream_handle_error(handle);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	await_submitters(stream);
 	/* before the request: afterwards the ring is no memory of ours */
 	completed = stream_completed(stream);
-	hccld_stream_wake_sleepers(stream->context);
 	r = destroy_request(session, stream->place);
 	stream_finish(stream, completed);
 	pthread_setcancelstate(cancel, NULL);
@@ -247,6 +264,7 @@ int hccld_stream_wait_all(struct hccld_context *context, int64_t timeout_ms)
 	struct hccld_stream *list[HCCLD_STREAMS_PER_SESSION];
 	uint32_t count = streams_of(context, STREAM_ALIVE, list);
 	uint64_t deadline = hccld_deadline(timeout_ms);
+	const uint64_t id = context->id;
 	int r = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -254,6 +272,11 @@ int hccld_stream_wait_all(struct hccld_context *context, int64_t timeout_ms)
 
 		if (error == -ETOOMANYREFS)
 			return hccld_stream_timeout_error(timeout_ms);
+		/* a stream that another thread has destroyed is none of the device's any more */
+		if (error == -ECANCELED && hccld_context_is_open(context, id)) {
+			hccld_error_forget();
+			continue;
+		}
 		if (error < 0 && r == 0)
 			r = error;
 	}
@@ -268,8 +291,10 @@ void hccld_stream_stop_all(struct hccld_context *context)
 
 	atomic_store(&context->default_stream, NULL);
 	for (uint32_t i = 0; i < count; i++)
-		if (stream_end(list[i], STREAM_STOPPED))
+		if (stream_end(list[i], STREAM_STOPPED)) {
+			await_submitters(list[i]);
 			hccld_deferred_run(list[i], stream_completed(list[i]));
+		}
 	/* the words belong to somebody else afterwards: nobody may still have to take himself out of `sleepers` */
 	while (atomic_load(&context->words->sleepers) && hccld_now_ns() < until) {
 		hccld_stream_wake_sleepers(context);

@@ -102,26 +102,33 @@ static bool is_aim_over(const void *arg)
 	return is_over(aim->stream, aim->target);
 }
 
+/*
+ * Looks for the daemon once per slice, and before it gives up: a sleep can always be cut short by signals and by news of other streams,
+ * and a program may wait a short time over and over again.
+ */
 static int wait_asleep(struct hccld_stream *stream, const struct hccld_session *session,
 		       uint64_t target, uint64_t deadline)
 {
 	const struct hccld_handover handover = stream_handover(stream->context, session);
 	const struct aim aim = { stream, target };
 	const uint64_t slice = STREAM_SLEEP_MS * UINT64_C(1000000);
+	uint64_t look = hccld_now_ns() + slice;
 
 	while (!is_over(stream, target)) {
-		uint64_t now = hccld_now_ns(), ns = slice;
+		uint64_t now = hccld_now_ns();
+		uint64_t until = look < deadline ? look : deadline;
 
-		if (now >= deadline)
-			return -ETOOMANYREFS;
-		if (deadline - now < ns)
-			ns = deadline - now;
-		if (!hccld_handover_sleep(&handover, is_aim_over, &aim, ns) || ns < slice)
+		if (now < until) {
+			hccld_handover_sleep(&handover, is_aim_over, &aim, until - now);
 			continue;
+		}
 		if (hccld_connection_is_gone(session->connection) && !is_over(stream, target))
 			return gone_error();
 		/* costs nothing, and mends what a crash could have broken */
 		hccld_handover_tell(&handover);
+		if (now >= deadline)
+			return -ETOOMANYREFS;
+		look = now + slice;
 	}
 	return 0;
 }

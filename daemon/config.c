@@ -206,7 +206,7 @@ static int config_defaults(struct config *config)
 
 	*config = (struct config){ .device_count = 8, .ready_fd = -1, .log_level = LOG_LEVEL_INFO };
 	strcpy(config->soc_name, "Ascend910_9391");
-	config->copy_threads = cores >= 16 ? 4 : cores >= 4 ? (uint32_t)cores / 4 : 0;
+	config->copy_threads = cores >= 16 ? 4 : cores >= 4 ? (uint32_t)cores / 4 : cores >= 2;
 	config->allow_duplicate_items = duplicates && strcmp(duplicates, "1") == 0;
 	config->use_keeper = !getenv("NOTIFY_SOCKET");
 	return config_default_socket(config);

@@ -233,6 +233,7 @@ static void raise_descriptor_limit(void)
 int daemon_run(const struct config *config)
 {
 	CLEANUP(daemon_deinit) struct daemon daemon = { .config = config, .listen_fd = -1 };
+	pid_t parent = getppid();
 	int r;
 
 	raise_descriptor_limit();
@@ -253,7 +254,14 @@ int daemon_run(const struct config *config)
 	if (r < 0)
 		return r;
 	r = daemon_serve(&daemon);
-	if (daemon.owns_path)
+	/* a stop on request is no fault of the registry's */
+	if (r == 0)
+		records_settled(daemon.registry->records);
+	/*
+	 * A manager may be about to start the next process on the same socket; when it ends the
+	 * service for good it removes the name, unless it has ended itself.
+	 */
+	if (daemon.owns_path && (!service_has_manager(daemon.service) || getppid() != parent))
 		unlink(config->socket_path);
 	return r;
 }

@@ -3,9 +3,11 @@
 #include "daemon/endpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -16,6 +18,8 @@
 
 #define BACKLOG 4096
 #define GROUP "hccld"
+#define LOCK_TRIES 200
+#define LOCK_RETRY_US 5000
 
 static int endpoint_failed(const char *what, const char *path)
 {
@@ -48,8 +52,7 @@ static int directory_make(const char *path)
 
 static bool somebody_listens(const struct sockaddr_un *address)
 {
-	CLEANUP(close_fdp)
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	CLEANUP(close_fdp) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return false;
@@ -99,9 +102,33 @@ static int endpoint_bind(int fd, const struct sockaddr_un *address)
 	return 0;
 }
 
+/*
+ * Nobody else looks whether the name is in use, or makes it, while the descriptor is open: of two
+ * daemons that start at a time one would take away what the other has just bound. Best effort: a
+ * directory that cannot be opened or locked is not.
+ */
+static int endpoint_lock(const char *path)
+{
+	char directory[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	CLEANUP(close_fdp) int fd = -1;
+	char *slash;
+
+	snprintf(directory, sizeof(directory), "%s", path);
+	slash = strrchr(directory, '/');
+	if (slash)
+		slash[slash == directory] = 0;
+	fd = open(slash ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int tries = 0; fd >= 0 && tries < LOCK_TRIES; tries++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return take_fd(&fd);
+		usleep(LOCK_RETRY_US);
+	}
+	return -1;
+}
+
 int endpoint_listen(const char *path, bool make_directory, int *ret_fd)
 {
-	CLEANUP(close_fdp) int fd = -1;
+	CLEANUP(close_fdp) int fd = -1, lock = -1;
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int r;
 
@@ -111,6 +138,7 @@ int endpoint_listen(const char *path, bool make_directory, int *ret_fd)
 		if (r < 0)
 			return r;
 	}
+	lock = endpoint_lock(path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return endpoint_failed("a socket for", path);

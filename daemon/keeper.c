@@ -320,11 +320,8 @@ static int keeper_forward(struct keeper *keeper, int number)
 		keeper->is_stopping = true;
 	if (keeper->worker)
 		kill(keeper->worker, number);
-	else if (keeper->is_stopping) {
-		/* between two workers: nobody else removes the name */
-		unlink(keeper->options->socket_path);
-		return EXIT_SUCCESS;
-	}
+	else if (keeper->is_stopping)
+		return EXIT_SUCCESS; /* between two workers */
 	return -1;
 }
 
@@ -379,10 +376,10 @@ static void keeper_deinit(struct keeper *keeper)
 
 int keeper_run(const struct keeper_options *options)
 {
-	CLEANUP(keeper_deinit)
-	struct keeper keeper = {
+	CLEANUP(keeper_deinit) struct keeper keeper = {
 		.options = options, .notify_fd = -1, .signal_fd = -1, .ready_fd = options->ready_fd
 	};
+	int status;
 
 	keeper_raise_limit();
 	signal(SIGPIPE, SIG_IGN);
@@ -393,5 +390,9 @@ int keeper_run(const struct keeper_options *options)
 	if (keeper_block_signals(&keeper) < 0 || keeper_bind(&keeper) < 0 ||
 	    keeper_make_argv(&keeper) < 0)
 		return EXIT_FAILURE;
-	return keeper_loop(&keeper);
+	status = keeper_loop(&keeper);
+	/* the worker leaves it to us: we might have started another one on it */
+	if (keeper.was_ready)
+		unlink(options->socket_path);
+	return status;
 }

@@ -6,7 +6,7 @@
 #pragma once
 
 struct keeper_options {
-	const char *socket_path; /* removed when it is stopped while no worker runs */
+	const char *socket_path; /* removed in the end */
 	int ready_fd;		 /* -1: none */
 	/* how this process was started; the worker is too, but for the options about the keeper */
 	int argc;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The service manager's side: readiness, status, watchdog, and the descriptor store, by the
- * sd_notify protocol. The other end is systemd or our own keeper; without either, messages go
- * nowhere. The protocol is a stable interface of systemd and a datagram each: no library is needed.
- * Control thread.
+ * The service manager's side: readiness, status, watchdog, and the descriptor store. The other end
+ * is systemd or our own keeper; without either, messages go nowhere (manager.h). Control thread.
  */
 #pragma once
 
@@ -15,8 +13,7 @@
 struct service;
 
 /*
- * Reads NOTIFY_SOCKET, LISTEN_FDS, LISTEN_FDNAMES, WATCHDOG_USEC and removes them from the
- * environment.
+ * Reads what the manager has put into the environment.
  */
 int service_new(struct service **ret_service);
 struct service *service_free(struct service *service);

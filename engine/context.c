@@ -264,7 +264,7 @@ static void rank_recover(struct view_rank *rank)
 static void stream_recover(struct engine *engine, struct view_context *context, struct stream_ring *ring)
 {
 	struct batch batch;
-	uint32_t lowest = 0;
+	uint32_t lowest = 0, steps = 0;
 
 	if (batch_open(engine, context, ring, &batch) < 0)
 		return;
@@ -299,6 +299,8 @@ static void stream_recover(struct engine *engine, struct view_context *context, 
 
 			if (!number)
 				break;	/* issued in list order */
+			if (steps++ > batch.task.item_count)
+				return;	/* an item is in one lane: this is nonsense, and the first look at it will say so */
 			if (number > atomic_load_explicit(counter, memory_order_relaxed))
 				atomic_store_explicit(counter, number, memory_order_release);
 			step = item->next;

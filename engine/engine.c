@@ -70,6 +70,9 @@ static void stream_abort(struct engine *engine, struct view_context *context, st
 
 	if (batch_open(engine, context, ring, &batch) < 0 || batch.task.kind != TASK_BATCH || !batch.rank)
 		return;
+	/* a rank that died or left says so itself, by its word: that is the cause its peers are to hear */
+	if (atomic_load_explicit(&batch.rank->comm->region->members[batch.rank->rank].word, memory_order_acquire) != MEMBER_ALIVE)
+		return;
 	for (index = batch.task.first_lane; index != LANE_END; previous = index + 1) {
 		struct item *head, *item;
 		uint32_t done, peer, rank = batch.rank->rank;
@@ -116,6 +119,12 @@ bool engine_stream_detach(struct engine *engine, struct view_context *context, s
 	return true;
 }
 
+/* A side buffer: the cursors of a copy under way are in it. */
+static bool segment_holds(const struct view_segment *segment, const struct item *item)
+{
+	return (uintptr_t)item >= (uintptr_t)segment->base && (uintptr_t)item - (uintptr_t)segment->base < segment->size;
+}
+
 bool engine_segment_detach(struct engine *engine, struct view_session *session, uint64_t id)
 {
 	struct view_segment *segment = &session->segments[VIEW_INDEX(id)];
@@ -124,7 +133,7 @@ bool engine_segment_detach(struct engine *engine, struct view_session *session, 
 	/* `retired` is set: nothing new starts, and no receive that pulled from here commits any more */
 	for (struct transfer *t = engine->all, *next; t; t = next) {
 		next = t->all_next;
-		if (t->source_segment == segment || t->destination_segment == segment) {
+		if (t->source_segment == segment || t->destination_segment == segment || segment_holds(segment, t->item)) {
 			context_dirty(engine, t->context);
 			gone &= transfer_cancel(engine, t);
 		}

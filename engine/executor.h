@@ -50,6 +50,7 @@ struct batch {
 	struct item *items;		/* item i is items[(first + i) & mask]: in the ring or in a side buffer */
 	uint64_t first, mask;
 	struct view_rank *rank;		/* NULL for copies */
+	uint64_t steps;			/* items looked at in this visit: bounded, whatever the links say */
 };
 
 /*

@@ -54,7 +54,8 @@ struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank,
 		bool is_first = !theirs->first_cause;
 
 		fault.first_cause = is_first ? theirs->cause : theirs->first_cause;
-		fault.first_rank = is_first ? theirs->peer : theirs->first_rank;
+		/* a death is named by the dead, anything else by whom it met */
+		fault.first_rank = !is_first ? theirs->first_rank : theirs->cause == CAUSE_PEER_DEAD ? theirs->peer : theirs->rank;
 		fault.first_pid = is_first ? theirs->peer_pid : theirs->first_pid;
 		fault.first_exit = is_first ? theirs->peer_exit : theirs->first_exit;
 	}
@@ -65,14 +66,20 @@ void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, u
 {
 	struct pair_ring *ring = atomic_load_explicit(&view_pair_of(comm, source, destination)->ring, memory_order_acquire);
 
-	if (!ring || atomic_load_explicit(&ring->failed, memory_order_acquire))
+	uint64_t number = fault->number ? fault->number : 1, failed;
+
+	if (!ring)
+		return;
+	/* an earlier number may fail after a later one (that of another stream, say): then everything from there on has failed */
+	failed = atomic_load_explicit(&ring->failed, memory_order_acquire);
+	if (failed && failed <= number)
 		return;
 	/* An earlier writer that died between these two left no record: write it again. */
 	atomic_store_explicit(&ring->failing, 1, memory_order_relaxed);
 	ring->fault = *fault;
 	CRASH_POINT(1);
 	/* P5: release, so that whoever sees `failed` sees the record. Before `received`, which stays where it is. */
-	atomic_store_explicit(&ring->failed, fault->number ? fault->number : 1, memory_order_release);
+	atomic_store_explicit(&ring->failed, number, memory_order_release);
 	CRASH_POINT(2);
 	context_dirty(engine, atomic_load_explicit(&comm->contexts[source], memory_order_acquire));
 	context_dirty(engine, atomic_load_explicit(&comm->contexts[destination], memory_order_acquire));
@@ -107,7 +114,8 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 	return CAUSE_NONE;
 }
 
-static int lane_open(struct batch *batch, uint32_t head_index, struct lane *lane)
+/* @kind: what the head's was when it was looked at; it may say something else by now. */
+static int lane_open(struct batch *batch, uint32_t head_index, enum item_kind kind, struct lane *lane)
 {
 	lane->batch = batch;
 	lane->comm = batch->rank->comm;
@@ -116,7 +124,7 @@ static int lane_open(struct batch *batch, uint32_t head_index, struct lane *lane
 	lane->mask = batch->mask;
 	lane->count = batch->task.item_count;
 	lane->head = batch_item(batch, head_index);
-	lane->kind = lane->head->kind;
+	lane->kind = kind;
 	lane->key = item_key(lane->head);
 	lane->rank = batch->rank->rank;
 	lane->peer = lane->head->peer;
@@ -131,10 +139,11 @@ static int lane_open(struct batch *batch, uint32_t head_index, struct lane *lane
 }
 
 /* Item @index of the lane, if it belongs to it. */
-static inline __attribute__((always_inline)) struct item *lane_item(const struct lane *lane, uint32_t index)
+static inline __attribute__((always_inline)) struct item *lane_item(struct lane *lane, uint32_t index)
 {
 	struct item *item = &lane->items[(lane->first + index) & lane->mask];
 
+	lane->batch->steps++;
 	return index < lane->count && item_key(item) == lane->key ? item : NULL;
 }
 
@@ -298,7 +307,7 @@ int lane_send(struct batch *batch, uint32_t head_index)
 	struct lane lane;
 	int r;
 
-	r = lane_open(batch, head_index, &lane);
+	r = lane_open(batch, head_index, ITEM_SEND, &lane);
 	if (r < 0)
 		return r;
 	/* the words of the peer before the pair's: what it finished before it went counts */
@@ -399,7 +408,7 @@ static void lane_receive_fail(struct lane *lane, enum cause cause, const struct 
 
 /* Starts a copy in slices of offer @number into @item. False: no transfer is free. */
 static bool lane_receive_large(struct lane *lane, struct item *item, const struct pair_offer *offer, struct view_context *source,
-			       struct view_segment *from, struct view_segment *to)
+			       struct view_segment *from, struct view_segment *to, uint64_t to_offset)
 {
 	struct engine *engine = lane->batch->engine;
 	struct transfer *transfer = transfer_new(engine, lane->batch, item, offer->bytes);
@@ -415,7 +424,7 @@ static bool lane_receive_large(struct lane *lane, struct item *item, const struc
 	transfer->source_segment = from;
 	transfer->destination_segment = to;
 	transfer->from = from->base + offer->offset;
-	transfer->to = to->base + item->offset;
+	transfer->to = to->base + to_offset;
 	lane->pair->transfer = transfer;
 	transfer_queue(engine, transfer);
 	return true;
@@ -448,7 +457,7 @@ static void run_pull_segment(struct lane *lane, struct run *run, struct item *it
 	if (offer->bytes > HCCLD_SMALL_COPY) {
 		/* alone, and not here */
 		if (run->last == run->first)
-			lane_receive_large(lane, item, offer, source, from, to);
+			lane_receive_large(lane, item, offer, source, from, to, to_offset);
 		run->full = true;
 		return;
 	}
@@ -526,7 +535,7 @@ static bool lane_receive_run(struct lane *lane, uint32_t *index)
 
 		engine_blame(engine, lane->batch->context->session, source ? source->session : NULL, lost);
 		run.cause = CAUSE_MEMORY_FAULT;
-		run.failed_item = lane_item(lane, *index);
+		run.failed_item = batch_item(lane->batch, *index);
 		run.offer.bytes = run.failed_item->bytes;
 		run.last = received;
 	}
@@ -535,7 +544,7 @@ static bool lane_receive_run(struct lane *lane, uint32_t *index)
 
 		if (cause) {
 			run.cause = cause;
-			run.failed_item = lane_item(lane, *index);
+			run.failed_item = batch_item(lane->batch, *index);
 			run.last = received;
 		} else {
 			*index = at;
@@ -552,7 +561,7 @@ int lane_receive(struct batch *batch, uint32_t head_index)
 	struct lane lane;
 	int r;
 
-	r = lane_open(batch, head_index, &lane);
+	r = lane_open(batch, head_index, ITEM_RECEIVE, &lane);
 	if (r < 0)
 		return r;
 	if (!lane_receive_issue(&lane))

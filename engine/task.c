@@ -10,6 +10,8 @@
 #include "engine/executor.h"
 
 #define TASKS_PER_VISIT 64	/* then others get their turn */
+/* An honest lane looks at each of its items to number it, to run it and to find it done, and once more where it stops. */
+#define STEPS_MAX(item_count) (8 * (uint64_t)(item_count) + 64)
 
 static uint64_t clock_ns(void)
 {
@@ -34,6 +36,7 @@ int batch_open(struct engine *engine, struct view_context *context, struct strea
 	ret_batch->context = context;
 	ret_batch->ring = ring;
 	ret_batch->position = completed;
+	ret_batch->steps = 0;
 	ret_batch->items = &ring->slots[0].item;
 	ret_batch->first = completed + 1;
 	ret_batch->mask = HCCLD_STREAM_SLOTS - 1;
@@ -79,67 +82,79 @@ void member_fault(struct comm_member *member, const struct fault *fault)
 	atomic_store_explicit(&member->async, 2, memory_order_release);
 }
 
+/* The place that ITEM_COPY @index copies from. -EPROTO: there is none. */
+static int copy_source(struct batch *batch, uint32_t index, struct view_segment **ret_segment, uint64_t bytes, uint64_t *ret_offset)
+{
+	struct item *slot;
+
+	if (index + 1 >= batch->task.item_count)
+		return -EPROTO;
+	slot = batch_item(batch, index + 1);
+	if (slot->kind != ITEM_SOURCE)
+		return -EPROTO;
+	*ret_offset = slot->offset;
+	*ret_segment = view_segment_find(batch->context->session, slot->segment, *ret_offset, bytes);
+	return 0;
+}
+
+/* Ends a copy, with an error unless @cause is CAUSE_NONE. Its cursor is its commit: until then it may run again. */
+static int copy_end(struct batch *batch, struct item *item, uint64_t bytes, enum cause cause)
+{
+	struct fault fault = { .cause = cause, .item = item->list_index, .local_bytes = bytes };
+
+	fault.direction = item->kind == ITEM_FILL ? ITEM_FILL : ITEM_COPY;
+	/* with a communicator it is a pair of items to oneself */
+	if (batch->rank) {
+		fault.comm = batch->rank->comm->id;
+		fault.rank = fault.peer = batch->rank->rank;
+	}
+	if (cause)
+		stream_fault(batch->ring, &fault);
+	CRASH_POINT(14);
+	atomic_store_explicit(&item->done, LANE_END, memory_order_release);
+	return 1;
+}
+
 /* A copy or fill: one item in its own lane, the source's place in the slot behind it. */
 static int lane_copy(struct batch *batch, uint32_t index)
 {
 	struct item *item = batch_item(batch, index);
 	struct view_session *session = batch->context->session;
-	struct item to = { .kind = item->kind, .peer = item->peer, .bytes = item->bytes, .segment = item->segment, .offset = item->offset };
-	struct item from = { 0 };
 	struct view_segment *destination, *source = NULL;
+	uint64_t bytes = item->bytes, to = item->offset, from = 0;
+	int value = (int)(item->peer & 0xff);
+	bool fills = item->kind == ITEM_FILL;
 	struct transfer *transfer;
 
 	if (atomic_load_explicit(&item->issue, memory_order_relaxed) == LANE_END)
 		return 0;	/* being copied */
-	if (to.kind == ITEM_COPY) {
-		struct item *slot;
-
-		if (index + 1 >= batch->task.item_count)
-			return -EPROTO;
-		slot = batch_item(batch, index + 1);
-		from.kind = slot->kind;
-		from.segment = slot->segment;
-		from.offset = slot->offset;
-		if (from.kind != ITEM_SOURCE)
-			return -EPROTO;
-		source = view_segment_find(session, from.segment, from.offset, to.bytes);
-	}
-	destination = view_segment_find(session, to.segment, to.offset, to.bytes);
-	if (!destination || (to.kind == ITEM_COPY && !source)) {
-		struct fault fault = { .cause = CAUSE_NOT_DEVICE_MEMORY, .item = item->list_index, .local_bytes = to.bytes };
-
-		stream_fault(batch->ring, &fault);
-		atomic_store_explicit(&item->done, LANE_END, memory_order_release);
-		return 1;
-	}
-	if (to.bytes <= HCCLD_SMALL_COPY) {
+	if (!fills && copy_source(batch, index, &source, bytes, &from) < 0)
+		return -EPROTO;
+	destination = view_segment_find(session, item->segment, to, bytes);
+	if (!destination || (!fills && !source))
+		return copy_end(batch, item, bytes, CAUSE_NOT_DEVICE_MEMORY);
+	if (bytes <= HCCLD_SMALL_COPY) {
 		const void *lost;
 
 		batch->engine->host.guard_begin();
 		if (source)
-			memcpy(destination->base + to.offset, source->base + from.offset, to.bytes);
+			memcpy(destination->base + to, source->base + from, bytes);
 		else
-			memset(destination->base + to.offset, (int)(to.peer & 0xff), to.bytes);
+			memset(destination->base + to, value, bytes);
 		lost = batch->engine->host.guard_end();
-		if (lost) {
-			struct fault fault = { .cause = CAUSE_MEMORY_FAULT, .item = item->list_index, .local_bytes = to.bytes };
-
+		if (lost)
 			engine_blame(batch->engine, session, NULL, lost);
-			stream_fault(batch->ring, &fault);
-		}
-		CRASH_POINT(14);
-		atomic_store_explicit(&item->done, LANE_END, memory_order_release);
-		return 1;
+		return copy_end(batch, item, bytes, lost ? CAUSE_MEMORY_FAULT : CAUSE_NONE);
 	}
-	transfer = transfer_new(batch->engine, batch, item, to.bytes);
+	transfer = transfer_new(batch->engine, batch, item, bytes);
 	if (!transfer)
 		return 0;
 	transfer->source_session = session;
 	transfer->source_segment = source;
 	transfer->destination_segment = destination;
-	transfer->to = destination->base + to.offset;
-	transfer->from = source ? source->base + from.offset : NULL;
-	transfer->value = (int)(to.peer & 0xff);
+	transfer->to = destination->base + to;
+	transfer->from = source ? source->base + from : NULL;
+	transfer->value = value;
 	atomic_store_explicit(&item->issue, LANE_END, memory_order_relaxed);
 	transfer_queue(batch->engine, transfer);
 	return 0;
@@ -183,8 +198,9 @@ static int batch_run(struct batch *batch)
 				r = lane_receive(batch, index);
 			else
 				r = -EPROTO;
-			if (r < 0)
-				return r;
+			/* lanes that share items would cost their product */
+			if (r < 0 || batch->steps > STEPS_MAX(task->item_count))
+				return -EPROTO;
 		}
 		waits |= r == 0;
 		lowest = index + 1;

@@ -140,7 +140,8 @@ static void transfer_finish(struct engine *engine, struct transfer *transfer)
 		engine_blame(engine, transfer->context->session, transfer->source_session, transfer->lost);
 	if (!transfer->comm) {
 		if (cause) {
-			struct fault fault = { .cause = cause, .local_bytes = transfer->bytes };
+			struct fault fault = { .cause = cause, .direction = transfer->from ? ITEM_COPY : ITEM_FILL,
+					       .local_bytes = transfer->bytes };
 
 			stream_fault(transfer->ring, &fault);
 		}

@@ -23,15 +23,19 @@ static int print_exports(const char *ascend, const char *bin)
 {
 	CLEANUP(freep) char *home = text_shell_quote(ascend);
 	CLEANUP(freep) char *path = text_shell_quote(bin);
+	char sbin[PATH_MAX + 8];
+	CLEANUP(freep) char *daemons = NULL;
 	CLEANUP(freep) char *socket = text_shell_quote(query_socket_is_given() ? getenv("HCCLD_SOCKET") : "");
 
-	if (!home || !path || !socket)
+	snprintf(sbin, sizeof(sbin), "%s/../sbin", bin);
+	daemons = text_shell_quote(sbin);
+	if (!home || !path || !socket || !daemons)
 		return STATUS_STUCK;
 	printf("export ASCEND_HOME_PATH=%s\n"
 	       "export ASCEND_TOOLKIT_HOME=%s\n"
 	       "export LD_LIBRARY_PATH=%s/lib64\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n"
-	       "export PATH=%s\"${PATH:+:$PATH}\"\n",
-	       home, home, home, path);
+	       "export PATH=%s:%s\"${PATH:+:$PATH}\"\n",
+	       home, home, home, path, daemons);
 	if (query_socket_is_given())
 		printf("export HCCLD_SOCKET=%s\n", socket);
 	return STATUS_OK;

@@ -198,7 +198,7 @@ static void advise(void)
 	char path[PATH_MAX];
 
 	if (!given || !*given) {
-		fputs("Start one with 'systemctl start hccld' or 'hccld', or name another with --socket or HCCLD_SOCKET;\n"
+		fputs("Start one with 'hccld', or name another with --socket or HCCLD_SOCKET;\n"
 		      "'hcclctl run' brings a private one along.\n",
 		      stderr);
 		return;

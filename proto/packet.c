@@ -3,6 +3,7 @@
 #include "proto/packet.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -77,6 +78,7 @@ int packet_receive(int fd, struct packet *packet, int flags)
 	struct iovec iov = { .iov_base = packet->data, .iov_len = sizeof(packet->data) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control) };
 	ssize_t n;
+	bool lost;
 	int r;
 
 	packet->fd_count = 0;
@@ -86,11 +88,17 @@ int packet_receive(int fd, struct packet *packet, int flags)
 	if (n < 0)
 		return -errno;
 	r = packet_take_fds(packet, &msg);
-	if (r < 0 || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+	/* the kernel says it in the same way whether our buffer or our table of descriptors is full */
+	lost = (msg.msg_flags & MSG_CTRUNC) && packet->fd_count < HCCLD_PACKET_FDS_MAX;
+	if (r < 0 || (msg.msg_flags & (lost ? MSG_TRUNC : MSG_TRUNC | MSG_CTRUNC))) {
 		packet_close(packet);
 		return -EPROTO;
 	}
 	packet->size = (size_t)n;
+	if (lost) {
+		packet_close(packet);
+		return -EMFILE;
+	}
 	if (n == 0) {
 		packet_close(packet);
 		return -ECONNRESET;

@@ -23,7 +23,8 @@ int packet_send(int fd, const ProtobufCMessage *message, const int *fds, size_t 
 
 /*
  * Receives one packet into @packet, whose descriptors (CLOEXEC) then belong to the caller: packet_close(). 0 bytes: -ECONNRESET (hang-up).
- * -EAGAIN with MSG_DONTWAIT. -EPROTO: truncated packet or descriptors (all closed).
+ * -EAGAIN with MSG_DONTWAIT. -EPROTO: truncated packet or descriptors (all closed). -EMFILE: this process has no descriptors left for
+ * those of the packet; its message is there all the same.
  */
 int packet_receive(int fd, struct packet *packet, int flags);
 

@@ -151,6 +151,10 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 	char peer[128], local[96], remote[96], first[256];
 	int n;
 
+	if (fault->cause == CAUSE_ABORTED && !fault->comm) {
+		n = snprintf(buffer, size, "an operation was queued on a communicator that was destroyed before it ran");
+		return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+	}
 	death_text(fault->peer, fault->peer_pid, fault->peer_exit, peer, sizeof(peer));
 	first_text(fault, first, sizeof(first));
 	amount_text(fault->local_bytes, fault->local_type, local, sizeof(local));

@@ -7,11 +7,17 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/log.h"
+
+#define FDS_PREPARED 16384
 
 struct loop {
 	uv_loop_t uv;
@@ -71,6 +77,52 @@ static int loop_failed(const char *call, int r)
 	return r;
 }
 
+static void nothing_run(uv_work_t *work)
+{
+	(void)work;
+}
+
+static void nothing_done(uv_work_t *work, int status)
+{
+	(void)work;
+	(void)status;
+}
+
+static void nothing_ready(uv_poll_t *handle, int status, int events)
+{
+	(void)handle;
+	(void)status;
+	(void)events;
+}
+
+/*
+ * What libuv makes when it is first needed, and ends the process if it cannot: the threads for
+ * jobs, and the table of watches by descriptor. Here a lack of memory is a failed start; later it
+ * would be the end of a daemon that serves.
+ */
+static void loop_prepare(struct loop *loop)
+{
+	int event_fd = eventfd(0, EFD_CLOEXEC), last = FDS_PREPARED, high;
+	struct rlimit limit;
+	uv_work_t work;
+	uv_poll_t poll;
+
+	if (uv_queue_work(&loop->uv, &work, nothing_run, nothing_done) == 0)
+		uv_run(&loop->uv, UV_RUN_DEFAULT);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= FDS_PREPARED)
+		last = (int)limit.rlim_cur - 1;
+	high = fcntl(event_fd, F_DUPFD_CLOEXEC, last);
+	if (high >= 0 && uv_poll_init(&loop->uv, &poll, high) == 0) {
+		uv_poll_start(&poll, UV_READABLE, nothing_ready);
+		uv_close((uv_handle_t *)&poll, NULL);
+		uv_run(&loop->uv, UV_RUN_DEFAULT);
+	}
+	if (high >= 0)
+		close(high);
+	if (event_fd >= 0)
+		close(event_fd);
+}
+
 int loop_new(struct loop **ret_loop)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
@@ -83,6 +135,7 @@ int loop_new(struct loop **ret_loop)
 		free(loop);
 		return loop_failed("uv_loop_init", r);
 	}
+	loop_prepare(loop);
 	*ret_loop = loop;
 	return 0;
 }
@@ -117,9 +170,11 @@ static void fd_ready(uv_poll_t *handle, int status, int events)
 	struct loop_fd *watch = (struct loop_fd *)handle;
 	int ready = 0;
 
-	if (status <
-	    0) /* EPOLLERR: libuv has stopped the watch; the reader finds the error and frees it */
-		ready = LOOP_READ;
+	/* EPOLLERR: libuv has stopped the watch. Whatever was waited for, reading or writing finds the error */
+	if (status < 0) {
+		ready = watch->events;
+		watch->events = 0;
+	}
 	if (events & UV_READABLE)
 		ready |= LOOP_READ;
 	if (events & UV_WRITABLE)

@@ -16,7 +16,7 @@ struct loop_wake;
 struct loop_signal;
 
 enum {
-	LOOP_READ = 1, /* also a hang-up or an error: the next read tells */
+	LOOP_READ = 1, /* also a hang-up or an error: the next read or write tells; then loop_fd_set() again */
 	LOOP_WRITE = 2,
 };
 

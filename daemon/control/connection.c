@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/discard.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "control/control.h"
@@ -188,18 +189,12 @@ static void connection_flush(struct connection *connection)
 		connection->outgoing_count--;
 		request_free(request);
 	}
-	connection_set_events(connection);
 }
 
-static void connection_ready(void *data, int events)
+static void connection_read(struct connection *connection)
 {
-	struct connection *connection = data;
 	struct packet *packet = &connection->control->packet;
 
-	if (events & LOOP_WRITE)
-		connection_flush(connection);
-	if (!(events & LOOP_READ))
-		return;
 	for (int i = 0; i < PACKETS_PER_TURN && connection->state <= CONNECTION_TOOL &&
 			!connection->outgoing_count;
 	     i++) {
@@ -215,9 +210,25 @@ static void connection_ready(void *data, int events)
 			connection_hung_up(connection);
 			return;
 		}
+		if (packet->fd_count) {
+			discard_fds(packet->fds, packet->fd_count);
+			connection_fail(connection, "it has sent descriptors, which no request has");
+			return;
+		}
 		dispatch_packet(connection, packet);
-		packet_close(packet);
 	}
+}
+
+static void connection_ready(void *data, int events)
+{
+	struct connection *connection = data;
+
+	if (events & LOOP_WRITE)
+		connection_flush(connection);
+	if (events & LOOP_READ)
+		connection_read(connection);
+	/* also after an error, which has ended the watch: the rest is read, down to the hang-up */
+	connection_set_events(connection);
 }
 
 static int connection_make(struct control *control, int fd, struct connection **ret_connection)

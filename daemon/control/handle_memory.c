@@ -107,7 +107,10 @@ static int allocation_publish(struct allocation *allocation)
 		return r;
 	/* charged to the segment from here on */
 	allocation->bytes = 0;
-	return allocation_reply(request, segment);
+	r = allocation_reply(request, segment);
+	if (r < 0)
+		teardown_lost_segment(request->control, segment);
+	return r;
 }
 
 static void allocation_done(void *arg)

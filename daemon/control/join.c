@@ -16,6 +16,7 @@
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/request.h"
+#include "control/teardown.h"
 #include "proto/cleanup.h"
 #include "registry/comm.h"
 #include "registry/context.h"
@@ -192,7 +193,7 @@ static void join_complete(struct comm *comm)
 		char text[HCCLD_TEXT_MAX];
 
 		snprintf(text, sizeof(text),
-			 "communicator %s: no memory for the region of %" PRIu32 " ranks: %s",
+			 "communicator %s: the region of %" PRIu32 " ranks cannot be made: %s",
 			 comm->name, size, status_of(status_cause(r))->text);
 		join_fail(comm, status_cause(r), text);
 		return;
@@ -200,8 +201,13 @@ static void join_complete(struct comm *comm)
 	log_debug("communicator %s: %" PRIu32 " ranks are ready", comm->name, size);
 	for (uint32_t i = 0; i < size; i++) {
 		struct joiner *joiner = joiner_take(comm, i);
+		struct request *request = joiner->data;
 
-		request_finish(joiner->data, join_reply(joiner->data, comm->ranks[i]));
+		r = join_reply(request, comm->ranks[i]);
+		/* the others are told that it has left; what they have to do with it fails */
+		if (r < 0)
+			teardown_lost_rank(request->control, comm->ranks[i]);
+		request_finish(request, r);
 		joiner_free(joiner);
 	}
 	rendezvous_deinit(&comm->rendezvous);
@@ -313,9 +319,8 @@ static struct joiner *joiner_new(struct request *request, const Hccld__Control__
 static bool join_replace(struct request *request, const Hccld__Control__JoinComm *join,
 			 struct comm *comm)
 {
-	struct joiner *joiner = join->rank < comm->rendezvous.size
-					? comm->rendezvous.joiners[join->rank]
-					: NULL;
+	struct joiner *joiner =
+		join->rank < comm->rendezvous.size ? comm->rendezvous.joiners[join->rank] : NULL;
 
 	if (!joiner || joiner->session != request_session(request) ||
 	    joiner->request != request->message->id)

@@ -20,6 +20,10 @@
 #define ACCEPTS_PER_TURN 32
 #define PAUSE_MS 100
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 struct listener {
 	struct control *control;
 	int fd;
@@ -75,6 +79,11 @@ int listener_new(struct control *control, int fd, struct listener **ret_listener
 		return -ENOMEM;
 	listener->control = control;
 	listener->fd = fd;
+	/*
+	 * No request has descriptors; from Linux 6.16 on nobody can send any. Connections inherit
+	 * it. Before, connection.c deals with them.
+	 */
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
 	r = loop_timer_new(control->loop, listener_resume, listener, &listener->timer);
 	if (r == 0)
 		r = loop_fd_new(control->loop, fd, LOOP_READ, listener_ready, listener,

@@ -15,6 +15,10 @@
 #include "control/control.h"
 #include "proto/cleanup.h"
 
+/* What an -EDQUOT without words is about. */
+static const char out_of_descriptors[] =
+	"hccld has no descriptors left; its limit of open files (ulimit -n) is too low for all that is asked of it";
+
 struct request_memory {
 	struct request_memory *next;
 	_Alignas(16) unsigned char data[];
@@ -72,7 +76,7 @@ int request_add_fd(struct request *request, int fd)
 	assert(request->fd_count < HCCLD_PACKET_FDS_MAX);
 	if (copy < 0) {
 		log_warning("out of descriptors: %s", strerror(errno));
-		return -EDQUOT;
+		return request_fail(request, CAUSE_LIMIT, "%s", out_of_descriptors);
 	}
 	request->fds[request->fd_count++] = copy;
 	return 0;
@@ -118,6 +122,8 @@ static void request_set_error(struct request *request, int r)
 	request->fd_count = 0;
 	if (!*request->text && reply->cause == CAUSE_MEMORY)
 		snprintf(request->text, sizeof(request->text), "the node is out of memory");
+	else if (!*request->text && reply->cause == CAUSE_LIMIT)
+		snprintf(request->text, sizeof(request->text), "%s", out_of_descriptors);
 	else if (!*request->text && reply->cause == CAUSE_SYSTEM_CALL)
 		snprintf(request->text, sizeof(request->text), "hccld: %s", strerror(-r));
 	else if (!*request->text)

@@ -286,6 +286,32 @@ int teardown_rank(struct request *request, struct rank *rank)
 	return REQUEST_LATER;
 }
 
+void teardown_lost_segment(struct control *control, struct segment *segment)
+{
+	struct teardown *teardown = teardown_make(control, segment->context->session, NULL);
+
+	if (!teardown) {
+		log_error("no memory to take a segment of pid %d away",
+			  segment->context->session->view.pid);
+		return;
+	}
+	segment_close(teardown, segment);
+	teardown_start(teardown);
+}
+
+void teardown_lost_rank(struct control *control, struct rank *rank)
+{
+	struct teardown *teardown = teardown_make(control, rank->session, NULL);
+
+	if (!teardown) {
+		log_error("no memory to take rank %u of pid %d away", rank->rank,
+			  rank->session->view.pid);
+		return;
+	}
+	rank_close(teardown, rank, MEMBER_LEFT, -1);
+	teardown_start(teardown);
+}
+
 int teardown_context(struct request *request, struct context *context)
 {
 	struct teardown *teardown = teardown_make(request->control, context->session, request);

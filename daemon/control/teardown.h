@@ -22,6 +22,9 @@ int teardown_stream(struct request *request, struct stream *stream);
 int teardown_segment(struct request *request, struct segment *segment);
 int teardown_rank(struct request *request, struct rank *rank);
 int teardown_context(struct request *request, struct context *context);
+/* Their process could not be told of them: they go again. */
+void teardown_lost_segment(struct control *control, struct segment *segment);
+void teardown_lost_rank(struct control *control, struct rank *rank);
 /*
  * For a request that comes again after a restart, whose object is gone or going: answers when all
  * that the session is taking down now is gone.

@@ -43,7 +43,7 @@ struct session {
 	struct list teardowns;	/* control/teardown.h: one at a time */
 	uint32_t joiner_count, root_infos;
 	uint32_t references;
-	int32_t exit;				/* wait status once it has ended, -1 unknown */
+	int32_t exit; /* wait status once it has ended, -1 unknown */
 	bool is_socket_stored;
 	bool is_restored;			/* by this process from the registry */
 	bool is_broken;				/* restored in part only: it has to end */

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -218,12 +219,27 @@ static bool scheduler_pass(struct scheduler *scheduler)
 	return worked;
 }
 
+/*
+ * Never waits, whatever a client has done to the eventfd: all have a descriptor of it, so each can clear O_NONBLOCK and take the count.
+ */
+static void scheduler_drain(int fd)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	uint64_t count;
+	struct iovec iov = { .iov_base = &count, .iov_len = sizeof(count) };
+	ssize_t n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
+
+	/* before Linux 5.8 */
+	if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS) && poll(&ready, 1, 0) > 0)
+		n = read(fd, &count, sizeof(count));
+	(void)n;
+}
+
 /* Nothing to do for a while: sleep until a client, the control thread or the heartbeat wakes us. */
 static void scheduler_sleep(struct scheduler *scheduler)
 {
 	struct pollfd wait = { .fd = scheduler->options.event_fd, .events = POLLIN };
 	struct beacon *beacon = scheduler->options.beacon;
-	uint64_t count;
 
 	atomic_store_explicit(&beacon->awake, 0, memory_order_relaxed);
 	/* with the barrier of whoever sets a bit: it sees awake = 0, or we see its bit */
@@ -232,8 +248,7 @@ static void scheduler_sleep(struct scheduler *scheduler)
 	    !atomic_load_explicit(&scheduler->stop, memory_order_acquire))
 		poll(&wait, 1, HEARTBEAT_MS);
 	atomic_store_explicit(&beacon->awake, 1, memory_order_seq_cst);
-	while (read(scheduler->options.event_fd, &count, sizeof(count)) > 0)
-		;
+	scheduler_drain(scheduler->options.event_fd);
 }
 
 static void *scheduler_main(void *arg)

@@ -66,7 +66,8 @@ static void make_join(Hccld__Control__Request *request, union body *body)
 	hccld__control__join_comm__init(&body->join_comm);
 	body->join_comm.key = random() % 4 ? root.key : number();
 	body->join_comm.secret.data = root.secret;
-	body->join_comm.secret.len = random() % 8 ? HCCLD_SECRET_BYTES : (size_t)random() % HCCLD_SECRET_BYTES;
+	body->join_comm.secret.len =
+		random() % 8 ? HCCLD_SECRET_BYTES : (size_t)random() % HCCLD_SECRET_BYTES;
 	body->join_comm.rank = (uint32_t)random() % 4;
 	body->join_comm.size = random() % 8 ? 1 + (uint32_t)random() % 3 : (uint32_t)number();
 	body->join_comm.context = number();
@@ -99,12 +100,12 @@ static void make_memory(Hccld__Control__Request *request, union body *body)
 	request->allocate_segment = &body->allocate_segment;
 }
 
-#define MAKE(type, field, upper, ...)                                                              \
-	do {                                                                                       \
-		hccld__control__##type##__init(&body->field);                                      \
-		__VA_ARGS__;                                                                       \
-		request->body_case = HCCLD__CONTROL__REQUEST__BODY_##upper;                        \
-		request->field = &body->field;                                                     \
+#define MAKE(type, field, upper, ...)                                       \
+	do {                                                                \
+		hccld__control__##type##__init(&body->field);               \
+		__VA_ARGS__;                                                \
+		request->body_case = HCCLD__CONTROL__REQUEST__BODY_##upper; \
+		request->field = &body->field;                              \
 	} while (0)
 
 static void make_request(Hccld__Control__Request *request, union body *body)
@@ -113,24 +114,29 @@ static void make_request(Hccld__Control__Request *request, union body *body)
 	switch (random() % 15) {
 	case 0:
 	case 1:
-		MAKE(open_context, open_context, OPEN_CONTEXT, body->open_context.device = (uint32_t)random() % 9);
+		MAKE(open_context, open_context, OPEN_CONTEXT,
+		     body->open_context.device = (uint32_t)random() % 9);
 		break;
 	case 2:
-		MAKE(close_context, close_context, CLOSE_CONTEXT, body->close_context.context = number());
+		MAKE(close_context, close_context, CLOSE_CONTEXT,
+		     body->close_context.context = number());
 		break;
 	case 3:
 	case 4:
-		MAKE(create_stream, create_stream, CREATE_STREAM, body->create_stream.context = number());
+		MAKE(create_stream, create_stream, CREATE_STREAM,
+		     body->create_stream.context = number());
 		break;
 	case 5:
 		MAKE(destroy_stream, destroy_stream, DESTROY_STREAM,
-		     body->destroy_stream.stream = (uint32_t)(random() % 2 ? (uint64_t)random() % 16 : number()));
+		     body->destroy_stream.stream =
+			     (uint32_t)(random() % 2 ? (uint64_t)random() % 16 : number()));
 		break;
 	case 6:
 		make_memory(request, body);
 		break;
 	case 7:
-		MAKE(free_segment, free_segment, FREE_SEGMENT, body->free_segment.segment = number());
+		MAKE(free_segment, free_segment, FREE_SEGMENT,
+		     body->free_segment.segment = number());
 		break;
 	case 8:
 		MAKE(memory_info, memory_info, MEMORY_INFO, body->memory_info.context = number());
@@ -218,8 +224,8 @@ static void scribble(struct raw_client *client)
 				       .rank = number(),
 				       .side = random() % 2 ? 0 : number(),
 				       .first_lane = (uint32_t)random() % 4 };
-	client->yard->contexts[ring->context % HCCLD_YARD_CONTEXTS].state =
-		yard_next(client->yard->contexts[ring->context % HCCLD_YARD_CONTEXTS].state, CONTEXT_LEFT);
+	client->yard->contexts[ring->context % HCCLD_YARD_CONTEXTS].state = yard_next(
+		client->yard->contexts[ring->context % HCCLD_YARD_CONTEXTS].state, CONTEXT_LEFT);
 	client->yard->bits[random() % 64] = ~0ull;
 	check_eq_int(write(client->event_fd, &(uint64_t){ 1 }, 8), 8);
 }
@@ -268,7 +274,8 @@ static void check_empty(void)
 
 TEST_TIMEOUT(nothing_that_a_client_sends_ends_the_daemon, 60)
 {
-	static const char *const options[] = { "--device-memory", "64M", "--log-level", "error", NULL };
+	static const char *const options[] = { "--device-memory", "64M", "--log-level", "error",
+					       NULL };
 	time_t end = time(NULL) + SECONDS;
 
 	srandom((unsigned int)test_seed());
@@ -280,7 +287,10 @@ TEST_TIMEOUT(nothing_that_a_client_sends_ends_the_daemon, 60)
 		int steps = (int)(random() % 2000);
 
 		raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
-		/* a changed byte may make a request without answer out of another: its length or kind */
+		/*
+		 * a changed byte may make a request without answer out of another: its length or
+		 * kind
+		 */
 		setsockopt(client.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 		while (steps-- && step(&client, &waiting))
 			;

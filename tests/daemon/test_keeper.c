@@ -78,8 +78,8 @@ static void pair_start(struct pair_of_clients *pair)
 		pair->contexts[i] = raw_open_context(&pair->clients[i], i);
 	}
 	pair->stream = raw_create_stream(&pair->clients[0], pair->contexts[0]);
-	pair->segment = raw_allocate(&pair->clients[0], pair->contexts[0], 4 << 20,
-				     (void **)&pair->memory);
+	pair->segment =
+		raw_allocate(&pair->clients[0], pair->contexts[0], 4 << 20, (void **)&pair->memory);
 	memset(pair->memory, 0x5a, 4 << 20);
 	raw_root_info(&pair->clients[0], &root);
 	for (uint32_t i = 0; i < 2; i++)

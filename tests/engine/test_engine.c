@@ -412,3 +412,21 @@ TEST(a_stream_that_goes_fails_what_it_has_issued)
 	check_eq_int(fault_of(rig, 1)->cause, CAUSE_PEER_GAVE_UP);
 	rig_free(rig);
 }
+
+/* Its streams are taken away before its ranks; its peers hear of the death all the same. */
+TEST(death_is_the_cause_also_for_what_the_dead_had_posted)
+{
+	struct rig *rig = rig_new(2, false);
+
+	rig_submit(rig, 1, 0, (struct rig_item[]){ SEND(0, 0, 4000) }, 1, 0);
+	rig_run(rig);
+	rig->comm.region->members[1].exit = 9;
+	atomic_store(&rig->comm.region->members[1].word, MEMBER_DEAD);
+	check(engine_stream_detach(rig->engine, &rig->contexts[1], rig->ranks[1].streams[0]));
+	check(engine_rank_detach(rig->engine, &rig->ranks[1].session.ranks[1]));
+	rig_submit(rig, 0, 0, (struct rig_item[]){ RECEIVE(1, 0, 4000) }, 1, 0);
+	rig_run(rig);
+	check_eq_int(fault_of(rig, 0)->cause, CAUSE_PEER_DEAD);
+	check_eq_int(fault_of(rig, 0)->peer_exit, 9);
+	rig_free(rig);
+}

@@ -139,7 +139,7 @@ class Queries(Case):
         result = self.call("status", HCCLD_SOCKET="")
         self.assertEqual(result.returncode, 3)
         self.assertIn("/run/hccld/hccld.sock", result.stderr)
-        self.assertIn("systemctl start hccld", result.stderr)
+        self.assertIn("Start one with 'hccld'", result.stderr)
         result = self.call("status", "--socket", self.directory + "/" + "x" * 300)
         self.assertEqual(result.returncode, 3)
         result = self.call("version")

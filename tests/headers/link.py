@@ -66,7 +66,7 @@ def check_tree(tree):
         expect(face, 'libhccld.so.1' in tags['NEEDED'], tags)
         expect(face, all(part.startswith('$ORIGIN') for part in tags['RUNPATH'][0].split(':')), tags)
         expect(face, 'NODELETE' in tags['FLAGS_1'][0] and 'NOW' in tags['FLAGS_1'][0], tags)
-    expect('libhccl.so', 'libhcomm.so' in dynamic(tree / 'lib64/libhccl.so')['NEEDED'])
+    expect('libhccl.so', {'libhcomm.so', 'libascendcl.so'} <= set(dynamic(tree / 'lib64/libhccl.so')['NEEDED']))
 
 
 def check_link(tree, scratch):
@@ -107,10 +107,10 @@ def check_environment(tree, scratch):
 
 
 def check_dlopen(tree, scratch):
-    """Communicator functions are found through a handle of libhccl.so."""
+    """Communicator and acl functions are found through a handle of libhccl.so."""
     program = scratch / 'program'
     source = ('#include <dlfcn.h>\nint main(int c, char **v) { void *h = c == 2 ? dlopen(v[1], RTLD_NOW | RTLD_LOCAL) : 0;\n'
-              'return !(h && dlsym(h, "HcclCommInitRootInfo") && dlsym(h, "HcclBatchSendRecv") && !dlclose(h)); }\n')
+              'return !(h && dlsym(h, "HcclCommInitRootInfo") && dlsym(h, "HcclBatchSendRecv") && dlsym(h, "aclrtMalloc") && !dlclose(h)); }\n')
     result = run(['gcc', '-x', 'c', '-', '-o', program], input=source)
     expect('dlopen', result.returncode == 0, result.stdout)
     result = run([program, tree / 'lib64/libhccl.so'])

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start and end of acl, devices and contexts, through the public functions. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -226,6 +227,20 @@ TEST(acl_visible_devices_are_renumbered)
 	job_run_with("ASCEND_RT_VISIBLE_DEVICES", "5,4,9", visible);
 }
 
+static void visible_none(void)
+{
+	uint32_t count;
+
+	check_ok(aclrtGetDeviceCount(&count));
+	check_eq_uint(count, 0);
+	check_fails(aclrtSetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID, "sees 0 of them");
+}
+
+TEST(acl_list_of_visible_devices_may_name_none)
+{
+	job_run_with("ASCEND_RT_VISIBLE_DEVICES", "none", visible_none);
+}
+
 static void reset_waits(void)
 {
 	static unsigned char host[8 << 20];
@@ -275,4 +290,74 @@ static void host_memory_after_reset(void)
 TEST(acl_host_memory_outlives_a_reset)
 {
 	job_run(host_memory_after_reset);
+}
+
+static _Atomic int raced;
+
+static void *use_device(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+	static unsigned char memory_of[4][64];
+	unsigned char *host = memory_of[(uintptr_t)arg];
+
+	while (!atomic_load(&raced)) {
+		(void)aclrtSetDevice(0);
+		for (int i = 0; i < 10; i++) {
+			aclrtStream stream;
+			void *memory;
+
+			if (aclrtMalloc(&memory, 1 + (size_t)rand_r(&seed) % 400000, ACL_MEM_MALLOC_HUGE_FIRST) == 0)
+				(void)aclrtFree(memory);
+			if (aclrtCreateStream(&stream) != 0)
+				continue;
+			(void)aclrtMemsetAsync(host, 64, 1, 64, stream);
+			(void)aclrtDestroyStream(stream);
+		}
+		(void)aclrtResetDevice(0);
+	}
+	return NULL;
+}
+
+static void *reset_device(void *arg)
+{
+	unsigned int seed = 1;
+
+	while (!atomic_load(&raced)) {
+		(void)aclrtSetDevice(0);
+		(void)(rand_r(&seed) % 2 ? aclrtResetDeviceForce(0) : aclrtResetDevice(0));
+		usleep((unsigned int)rand_r(&seed) % 500);
+	}
+	return NULL;
+}
+
+/* The calls may fail; what they leave behind must be whole. */
+static void reset_beside_others(void)
+{
+	pthread_t threads[4];
+	size_t free_bytes, total;
+
+	for (intptr_t i = 0; i < 4; i++)
+		check_eq_int(pthread_create(&threads[i], NULL, i ? use_device : reset_device, (void *)i), 0);
+	sleep(4);
+	atomic_store(&raced, 1);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	(void)aclrtResetDeviceForce(0);
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total));
+	check_eq_uint(free_bytes, total);
+	for (int i = 0; i < 200; i++) {
+		unsigned char *memory = job_memory(1000, 0);
+		aclrtStream stream;
+
+		check_ok(aclrtCreateStream(&stream));
+		check_ok(aclrtMemsetAsync(memory, 1000, i, 1000, stream));
+		check_ok(aclrtSynchronizeStream(stream));
+		check_eq_int(memory[999], i);
+	}
+}
+
+TEST(acl_device_is_reset_while_threads_use_it)
+{
+	job_run(reset_beside_others);
 }

@@ -76,6 +76,23 @@ static void allocation_codes(void)
 	check_fails(aclrtMemset(memory, 161, 0, 161), ACL_ERROR_RT_PARAM_INVALID, "160");
 }
 
+static void sizes_beyond_any(void)
+{
+	static const size_t sizes[] = { SIZE_MAX, SIZE_MAX - 31, SIZE_MAX / 2, 1ull << 47, 1ull << 46, 1ull << 45, 1ull << 44 };
+	void *memory;
+
+	check_ok(aclrtSetDevice(0));
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		check_fails(aclrtMalloc(&memory, sizes[i], ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_RT_MEMORY_ALLOCATION, NULL);
+		check_fails(aclrtMallocHost(&memory, sizes[i]), ACL_ERROR_RT_MEMORY_ALLOCATION, NULL);
+	}
+}
+
+TEST(acl_sizes_beyond_any_device_are_out_of_memory)
+{
+	job_run(sizes_beyond_any);
+}
+
 TEST(acl_allocation_has_the_codes_of_cann)
 {
 	job_run(allocation_codes);

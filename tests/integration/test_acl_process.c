@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fork, exec, the end of the daemon: what happens to a session from outside. */
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,4 +180,113 @@ TEST(acl_waits_end_when_the_daemon_is_gone_for_good)
 		_exit(0);
 	}
 	check_child(pid);
+}
+
+static void on_signal(int signal)
+{
+}
+
+/* A daemon that is slow to accept: its backlog is filled by connections of nobody. */
+static void *accept_late(void *arg)
+{
+	const int listener = *(int *)arg;
+	struct pollfd pollfd = { .fd = listener, .events = POLLIN };
+	sigset_t all;
+
+	sigfillset(&all);
+	check_eq_int(pthread_sigmask(SIG_BLOCK, &all, NULL), 0);
+	usleep(300000);
+	while (poll(&pollfd, 1, 500) > 0)
+		close(accept(listener, NULL, NULL));
+	close(listener);
+	return NULL;
+}
+
+static void connect_under_signals(void)
+{
+	const struct itimerval often = { { .tv_usec = 10000 }, { .tv_usec = 10000 } };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fd;
+	pthread_t thread;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", test_path("socket"));
+	check_eq_int(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	check_eq_int(listen(listener, 1), 0);
+	do {
+		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	} while (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	setenv("HCCLD_SOCKET", address.sun_path, 1);
+	check_eq_int(pthread_create(&thread, NULL, accept_late, &listener), 0);
+	check_eq_int(sigaction(SIGALRM, &action, NULL), 0);
+	check_eq_int(setitimer(ITIMER_REAL, &often, NULL), 0);
+	/* it gets through, and finds that this is no daemon */
+	check_fails(aclrtSetDevice(0), ACL_ERROR_RT_LOST_HEARTBEAT, "has ended");
+	pthread_join(thread, NULL);
+}
+
+TEST(acl_connects_under_signals)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		connect_under_signals();
+		_exit(0);
+	}
+	check_child(pid);
+}
+
+#define DESCRIPTORS 24
+
+/* Opens all that the process may have, but @spare. */
+static int exhaust(int spare, int fds[DESCRIPTORS])
+{
+	int count = 0;
+
+	while ((fds[count] = dup(STDERR_FILENO)) >= 0)
+		count++;
+	while (spare-- > 0)
+		close(fds[--count]);
+	return count;
+}
+
+static void close_all(const int *fds, int count)
+{
+	while (count > 0)
+		close(fds[--count]);
+}
+
+/* A process with too many files open is told so, and goes on when it has closed some. */
+static void without_descriptors(void)
+{
+	int fds[DESCRIPTORS], count;
+	size_t free_bytes, total;
+	HcclRootInfo root;
+	HcclComm comm;
+	void *memory;
+
+	check_eq_int(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ DESCRIPTORS, DESCRIPTORS }), 0);
+	count = exhaust(0, fds);
+	check_fails(aclrtSetDevice(0), ACL_ERROR_RT_INTERNAL_ERROR, "Too many open files");
+	close_all(fds, count);
+	/* enough for a socket, not for what comes through it */
+	count = exhaust(2, fds);
+	check_fails(aclrtSetDevice(0), ACL_ERROR_RT_OVER_LIMIT, "ulimit -n");
+	close_all(fds, count);
+	check_ok(aclrtSetDevice(0));
+	check_ok(HcclGetRootInfo(&root));
+	count = exhaust(0, fds);
+	check_fails(aclrtMalloc(&memory, 1 << 20, ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_RT_OVER_LIMIT, "ulimit -n");
+	check_fails(HcclCommInitRootInfo(1, &root, 0, &comm), HCCL_E_UNAVAIL, "ulimit -n");
+	close_all(fds, count);
+	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total));
+	check_eq_uint(free_bytes, total);
+	check_ok(aclrtMalloc(&memory, 1 << 20, ACL_MEM_MALLOC_HUGE_FIRST));
+	check_ok(HcclGetRootInfo(&root));
+	check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
+}
+
+TEST(acl_goes_on_after_it_had_no_descriptors)
+{
+	job_run(without_descriptors);
 }

@@ -287,3 +287,79 @@ TEST_TIMEOUT(acl_streams_end_with_a_named_error, 60)
 {
 	job_run(exhausted);
 }
+
+static _Atomic int churned;
+
+static void *churn(void *arg)
+{
+	check_ok(aclrtSetDevice(0));
+	while (!atomic_load(&churned)) {
+		aclrtStream stream;
+
+		check_ok(aclrtCreateStream(&stream));
+		check_ok(aclrtMemsetAsync(arg, 4 << 20, 1, 4 << 20, stream));
+		check_ok(aclrtDestroyStream(stream));
+	}
+	return NULL;
+}
+
+/* Streams that end meanwhile are no error of the device. */
+static void synchronize_beside_others(void)
+{
+	pthread_t threads[3];
+	struct timespec now;
+	time_t end;
+
+	check_ok(aclrtSetDevice(0));
+	for (int i = 0; i < 3; i++)
+		check_eq_int(pthread_create(&threads[i], NULL, churn, job_memory(4 << 20, 0)), 0);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	for (end = now.tv_sec + 3; now.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &now)) {
+		check_ok(aclrtSynchronizeDevice());
+		check_null(aclGetRecentErrMsg());
+	}
+	atomic_store(&churned, 1);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+}
+
+TEST(acl_device_is_synchronized_while_threads_destroy_streams)
+{
+	job_run(synchronize_beside_others);
+}
+
+/* A task whose memory was freed before its turn: the error names the function that queued it. */
+static void freed_before_its_turn(void)
+{
+	enum { SIZE = 1 << 20 };
+	static const char *const functions[] = { "aclrtMemcpyAsync of 1048576 bytes", "aclrtMemsetAsync of 1048576 bytes" };
+	int32_t devices[] = { 0, 1 };
+	aclrtStream streams[2];
+	HcclComm comms[2];
+	void *small[2];
+
+	check_ok(HcclCommInitAll(2, devices, comms));
+	for (int i = 1; i >= 0; i--) {
+		check_ok(aclrtSetDevice(i));
+		check_ok(aclrtCreateStream(&streams[i]));
+		small[i] = job_memory(8, 1);
+	}
+	for (int fills = 0; fills < 2; fills++) {
+		void *from = job_memory(SIZE, 1), *to = job_memory(SIZE, 1);
+
+		/* holds the stream up */
+		check_ok(HcclRecv(small[0], 8, HCCL_DATA_TYPE_INT8, 1, comms[0], streams[0]));
+		if (fills)
+			check_ok(aclrtMemsetAsync(to, SIZE, 1, SIZE, streams[0]));
+		else
+			check_ok(aclrtMemcpyAsync(to, SIZE, from, SIZE, ACL_MEMCPY_DEVICE_TO_DEVICE, streams[0]));
+		check_ok(aclrtFree(to));
+		check_ok(HcclSend(small[1], 8, HCCL_DATA_TYPE_INT8, 0, comms[1], streams[1]));
+		check_fails(aclrtSynchronizeStream(streams[0]), ACL_ERROR_RT_PARAM_INVALID, functions[fills]);
+	}
+}
+
+TEST(acl_task_whose_memory_was_freed)
+{
+	job_run(freed_before_its_turn);
+}

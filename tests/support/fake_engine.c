@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/device.h"
 #include "client/error.h"
 #include "client/segment.h"
 #include "tests/support/test.h"
@@ -79,6 +80,11 @@ int hccld_context_current(struct hccld_context **ret_context)
 {
 	*ret_context = fake_context();
 	return 0;
+}
+
+bool hccld_context_is_open(const struct hccld_context *asked, uint64_t id)
+{
+	return atomic_load(&asked->open) && asked->id == id;
 }
 
 bool hccld_connection_is_gone(struct hccld_connection *connection)

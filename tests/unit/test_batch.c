@@ -5,6 +5,8 @@
  */
 #include "client/batch.h"
 
+#include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -379,4 +381,20 @@ TEST(building_is_fast)
 	}
 	printf("128 items: %lu ns\n", (unsigned long)best);
 	check_lt_uint(best, 20000u * test_timeout_scale());
+}
+
+/* The program has used up the keys of the process: the values of none of them are ours to set. */
+TEST(building_without_a_key_for_scratch)
+{
+	HcclSendRecvItem list[] = { item(HCCL_SEND, 1, device(0), 1) };
+	pthread_key_t keys[PTHREAD_KEYS_MAX];
+	size_t count = 0;
+
+	while (count < PTHREAD_KEYS_MAX && pthread_key_create(&keys[count], NULL) == 0)
+		count++;
+	for (size_t i = 0; i < count; i++)
+		check_eq_int(pthread_setspecific(keys[i], &keys[i]), 0);
+	check_eq_uint(build(&terms, list, 1).item_count, 1);
+	for (size_t i = 0; i < count; i++)
+		check_eq_ptr(pthread_getspecific(keys[i]), &keys[i]);
 }

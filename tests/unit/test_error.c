@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/limits.h"
@@ -38,7 +41,7 @@ TEST(error_text_tells_what_to_do)
 {
 	hccld_error(CAUSE_DAEMON_GONE, "nobody");
 	check_str_contains(hccld_error_take(),
-			   "\n        Solution: Start a daemon: systemctl start hccld");
+			   "\n        Solution: Start hccld");
 }
 
 TEST(error_text_is_taken_once_and_belongs_to_its_thread)
@@ -140,4 +143,71 @@ TEST(error_of_the_unbuilt_names_the_function)
 	check_str_contains(hccld_error_take(), "aclrtNoSuch");
 	check_eq_int(hccld_unbuilt_hccl("HcclNoSuch"), 5);
 	check_str_contains(hccld_error_take(), "HcclNoSuch");
+}
+
+static _Atomic int finished;
+
+static void *make_errors(void *data)
+{
+	while (!atomic_load(&finished))
+		hccld_error(CAUSE_ARGUMENT, "of another thread");
+	return NULL;
+}
+
+/* The time of a text, without the fractions of its second. */
+static time_t time_of(const char *text)
+{
+	struct tm tm = { .tm_isdst = -1 };
+	int pid;
+
+	check_eq_int(sscanf(text, "[PID: %d] %d-%d-%d-%d:%d:%d.", &pid, &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+			    &tm.tm_sec),
+		     7);
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	return mktime(&tm);
+}
+
+/* Whatever other threads of the parent were doing. */
+TEST(error_in_the_child_of_a_fork)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		check_eq_int(pthread_create(&threads[i], NULL, make_errors, NULL), 0);
+	for (int i = 0; i < 300; i++) {
+		int status;
+		pid_t pid = fork();
+
+		check_ge_int(pid, 0);
+		if (pid == 0) {
+			alarm(10);
+			hccld_error(CAUSE_ARGUMENT, "of the child");
+			_exit(0);
+		}
+		check_eq_int(waitpid(pid, &status, 0), pid);
+		check_eq_int(status, 0);
+	}
+	atomic_store(&finished, 1);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* Local, too. */
+TEST(error_time_in_the_child_of_a_fork)
+{
+	int status;
+	pid_t pid;
+
+	hccld_error(CAUSE_ARGUMENT, "of the parent");
+	check_le_int(labs((long)(time_of(hccld_error_take()) - time(NULL))), 5);
+	pid = fork();
+	check_ge_int(pid, 0);
+	if (pid == 0) {
+		hccld_error(CAUSE_ARGUMENT, "of the child");
+		check_le_int(labs((long)(time_of(hccld_error_take()) - time(NULL))), 5);
+		_exit(0);
+	}
+	check_eq_int(waitpid(pid, &status, 0), pid);
+	check_eq_int(status, 0);
 }

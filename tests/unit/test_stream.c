@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "client/buffer.h"
@@ -412,6 +414,41 @@ TEST(stream_wait_notices_that_the_daemon_has_gone)
 	fake_hang_up();
 	check_eq_int(hccld_stream_wait(stream, -1), -ENOTCONN);
 	check_eq_int(hccld_acl_result(-ENOTCONN), 507010);
+	fake_engine_stop();
+}
+
+/* A program that waits a little, does something else, and comes again. */
+TEST(stream_short_waits_notice_that_the_daemon_has_gone)
+{
+	struct hccld_stream *stream = stream_make();
+
+	fake_engine_start(true);
+	check_eq_int(set(stream, memory_make(HCCLD_MEMORY_DEVICE, 1), 1), 0);
+	check_eq_int(hccld_stream_wait(stream, 10), -ETOOMANYREFS);
+	fake_hang_up();
+	check_eq_int(hccld_stream_wait(stream, 10), -ENOTCONN);
+	check_eq_int(hccld_stream_wait(stream, 0), -ENOTCONN);
+	fake_engine_stop();
+}
+
+static void on_signal(int signal)
+{
+}
+
+/* A profiler's timer: no sleep ever lasts. */
+TEST(stream_wait_under_signals_notices_that_the_daemon_has_gone)
+{
+	const struct itimerval often = { { .tv_usec = 10000 }, { .tv_usec = 10000 } };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct hccld_stream *stream = stream_make();
+
+	fake_engine_start(true);
+	check_eq_int(set(stream, memory_make(HCCLD_MEMORY_DEVICE, 1), 1), 0);
+	check_eq_int(sigaction(SIGALRM, &action, NULL), 0);
+	check_eq_int(setitimer(ITIMER_REAL, &often, NULL), 0);
+	fake_hang_up();
+	check_eq_int(hccld_stream_wait(stream, -1), -ENOTCONN);
+	check_eq_int(setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL), 0);
 	fake_engine_stop();
 }
 
