@@ -38,6 +38,6 @@
 #define HCCLD_INLINE_MAX 40u		/* payload inside an offer */
 
 /* executor */
-#define HCCLD_SMALL_COPY 65536u		/* copied at once; more becomes a transfer in slices */
+#define HCCLD_SMALL_COPY 32768u		/* copied at once; more becomes a transfer in slices */
 #define HCCLD_SLICE 262144u
 #define HCCLD_NON_TEMPORAL_MIN (2u << 20)

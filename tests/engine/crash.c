@@ -37,7 +37,7 @@ static void expect(bool truth, const char *what, int point, uint32_t count)
 }
 
 /* sizes of the messages that each pair exchanges, in order */
-static const uint32_t sizes[] = { 8, 40, 41, 3000, 65536, LARGE, 17 };
+static const uint32_t sizes[] = { 8, 40, 41, 3000, HCCLD_SMALL_COPY, LARGE, 17 };
 #define MESSAGES (sizeof(sizes) / sizeof(sizes[0]))
 
 static uint64_t message_offset(uint32_t message)
