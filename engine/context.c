@@ -284,7 +284,7 @@ static void stream_recover(struct engine *engine, struct view_context *context, 
 		struct pair_ring *pair;
 
 		lowest = index + 1;
-		index = head->next_lane;
+		index = read_once(head->next_lane);
 		if (head->kind == ITEM_COPY || head->kind == ITEM_FILL)
 			atomic_store_explicit(&head->issue, 0, memory_order_relaxed);	/* the copy that ran is gone */
 		if (!batch.rank || (!sends && head->kind != ITEM_RECEIVE) || peer >= batch.rank->comm->size)
@@ -303,7 +303,7 @@ static void stream_recover(struct engine *engine, struct view_context *context, 
 				return;	/* an item is in one lane: this is nonsense, and the first look at it will say so */
 			if (number > atomic_load_explicit(counter, memory_order_relaxed))
 				atomic_store_explicit(counter, number, memory_order_release);
-			step = item->next;
+			step = read_once(item->next);
 			if (step <= at)
 				break;
 		}

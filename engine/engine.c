@@ -82,9 +82,9 @@ static void stream_abort(struct engine *engine, struct view_context *context, st
 			return;
 		head = batch_item(&batch, index);
 		sends = head->kind == ITEM_SEND;
-		peer = head->peer;
+		peer = read_once(head->peer);
 		done = atomic_load_explicit(&head->done, memory_order_relaxed);
-		index = head->next_lane;
+		index = read_once(head->next_lane);
 		if ((!sends && head->kind != ITEM_RECEIVE) || done >= batch.task.item_count || peer >= batch.rank->comm->size)
 			continue;
 		item = batch_item(&batch, done);

@@ -5,6 +5,9 @@
 #include "engine/engine.h"
 #include "proto/status.h"
 
+/* One load, whatever the compiler thinks: for what a client can change while we look, and is judged before it is used. */
+#define read_once(field) (*(const volatile __typeof__(field) *)&(field))
+
 /* A large copy in progress. Lives in the engine's pool. */
 struct transfer {
 	struct transfer *next;			/* in its flow */
@@ -78,9 +81,11 @@ bool stream_advance(struct engine *engine, struct view_context *context, struct 
 void stream_fault(struct stream_ring *ring, const struct fault *fault);
 void member_fault(struct comm_member *member, const struct fault *fault);
 
-/* pair.c: one lane of a batch. 1: the lane is finished, 0: not yet, -EPROTO: nonsense. */
+/* send.c, receive.c: one lane of a batch. 1: the lane is finished, 0: not yet, -EPROTO: nonsense. */
 int lane_send(struct batch *batch, uint32_t head_index);
 int lane_receive(struct batch *batch, uint32_t head_index);
+
+/* pair.c */
 void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, const struct fault *fault);
 /*
  * P4: commits the receives up to @number, whose copies are done, if their source is still good. @source_segment: where they were

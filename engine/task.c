@@ -92,7 +92,7 @@ static int copy_source(struct batch *batch, uint32_t index, struct view_segment 
 	slot = batch_item(batch, index + 1);
 	if (slot->kind != ITEM_SOURCE)
 		return -EPROTO;
-	*ret_offset = slot->offset;
+	*ret_offset = read_once(slot->offset);
 	*ret_segment = view_segment_find(batch->context->session, slot->segment, *ret_offset, bytes);
 	return 0;
 }
@@ -121,7 +121,7 @@ static int lane_copy(struct batch *batch, uint32_t index)
 	struct item *item = batch_item(batch, index);
 	struct view_session *session = batch->context->session;
 	struct view_segment *destination, *source = NULL;
-	uint64_t bytes = item->bytes, to = item->offset, from = 0;
+	uint64_t bytes = read_once(item->bytes), to = read_once(item->offset), from = 0;
 	int value = (int)(item->peer & 0xff);
 	bool fills = item->kind == ITEM_FILL;
 	struct transfer *transfer;
@@ -186,9 +186,9 @@ static int batch_run(struct batch *batch)
 		if (index >= task->item_count || index < lowest)
 			return -EPROTO;
 		head = batch_item(batch, index);
-		next = head->next_lane;
+		next = read_once(head->next_lane);
 		if (atomic_load_explicit(&head->done, memory_order_acquire) != LANE_END) {
-			uint8_t kind = head->kind;
+			uint8_t kind = read_once(head->kind);
 
 			if (kind == ITEM_COPY || kind == ITEM_FILL)
 				r = lane_copy(batch, index);
@@ -317,13 +317,13 @@ static void batch_time_out(struct batch *batch, uint64_t waited_ms)
 
 	for (uint32_t index = batch->task.first_lane; index != LANE_END && index < batch->task.item_count && index >= lowest;) {
 		struct item *head = batch_item(batch, index), *item;
-		uint32_t done = atomic_load_explicit(&head->done, memory_order_relaxed), peer = head->peer;
+		uint32_t done = atomic_load_explicit(&head->done, memory_order_relaxed), peer = read_once(head->peer);
 		bool sends = head->kind == ITEM_SEND;
 		uint32_t source = sends ? rank : peer, destination = sends ? peer : rank;
 		struct fault fault;
 
 		lowest = index + 1;
-		index = head->next_lane;
+		index = read_once(head->next_lane);
 		if (done >= batch->task.item_count || (!sends && head->kind != ITEM_RECEIVE) || peer >= comm->size)
 			continue;
 		if (view_pair_of(comm, source, destination)->transfer)

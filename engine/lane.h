@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lanes: the items of one batch with the same peer and direction. What send.c and receive.c share; not for others. Every field of an item
+ * is read once and then judged: its client can change it at any time.
+ */
+#pragma once
+
+#include <string.h>
+
+#include "engine/executor.h"
+
+/* What a lane works on. */
+struct lane {
+	struct batch *batch;
+	struct view_comm *comm;
+	struct view_pair *pair;
+	struct pair_ring *ring;
+	struct item *head;
+	uint32_t rank, peer;		/* own rank, the other end */
+	uint32_t source, destination;
+	enum item_kind kind;
+	struct comm_member *peer_member;
+	struct item *items;		/* as in struct batch */
+	uint64_t first, mask, key;
+	uint32_t count;
+};
+
+/* Kind and peer of an item as one word: its first eight bytes without type and state. */
+static inline uint64_t item_key(const struct item *item)
+{
+	static const struct item mask = { .kind = 0xff, .peer = 0xffffffff };
+	uint64_t word, of_mask;
+
+	memcpy(&word, item, sizeof(word));
+	memcpy(&of_mask, &mask, sizeof(of_mask));
+	return word & of_mask;
+}
+
+/* Item @index of the lane, if it belongs to it. */
+static inline __attribute__((always_inline)) struct item *lane_item(struct lane *lane, uint32_t index)
+{
+	struct item *item = &lane->items[(lane->first + index) & lane->mask];
+
+	lane->batch->steps++;
+	return index < lane->count && item_key(item) == lane->key ? item : NULL;
+}
+
+/* memcpy of an inline payload, without the call. */
+static inline void copy_payload(unsigned char *to, const unsigned char *from, uint64_t bytes)
+{
+	uint64_t word;
+
+	if (bytes < 8) {
+		for (uint64_t i = 0; i < bytes; i++)
+			to[i] = from[i];
+		return;
+	}
+	for (uint64_t i = 0; i + 8 <= bytes; i += 8) {
+		memcpy(&word, from + i, 8);
+		memcpy(to + i, &word, 8);
+	}
+	memcpy(&word, from + bytes - 8, 8);
+	memcpy(to + bytes - 8, &word, 8);
+}
+
+/* @kind: what the head's was when it was looked at; it may say something else by now. 0 or -EPROTO. */
+int lane_open(struct batch *batch, uint32_t head_index, enum item_kind kind, struct lane *lane);
+/* Why items of this lane that are not covered by the pair's words can never be: CAUSE_NONE while they can. */
+enum cause lane_peer_cause(const struct lane *lane);
+/* The pair's failure as this end sees it. */
+struct fault lane_pair_fault(const struct lane *lane);
+/* Ends one item with an error: recorded at the stream and at the rank. */
+void lane_item_fail(struct lane *lane, struct item *item, struct fault fault);

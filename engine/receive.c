@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Receives: numbering (P3), pulling what is offered in runs, committing them together (P4). */
+#include <errno.h>
+
+#include "engine/lane.h"
+
+static bool lane_receive_issue(struct lane *lane)
+{
+	uint32_t index = atomic_load_explicit(&lane->head->issue, memory_order_relaxed), start = index;
+
+	while (index != LANE_END) {
+		struct item *item = lane_item(lane, index);
+		uint32_t next;
+
+		if (!item)
+			return false;
+		if (!atomic_load_explicit(&item->number, memory_order_relaxed)) {
+			uint64_t number = atomic_load_explicit(&lane->ring->posted, memory_order_relaxed) + 1;
+
+			/* P3: the item before the counter, so that the counter can be rebuilt from items */
+			atomic_store_explicit(&item->number, number, memory_order_release);
+			CRASH_POINT(10);
+			atomic_store_explicit(&lane->ring->posted, number, memory_order_release);
+			CRASH_POINT(11);
+		}
+		next = read_once(item->next);
+		if (next <= index)
+			return false;
+		index = next;
+	}
+	if (index != start)
+		atomic_store_explicit(&lane->head->issue, index, memory_order_relaxed);
+	return true;
+}
+
+/* Fails receive @number of the lane's pair with @cause, as seen from the receiver. */
+static void lane_receive_fail(struct lane *lane, enum cause cause, const struct item *item, uint64_t number,
+			      const struct pair_offer *offer)
+{
+	struct fault fault = pair_fault(lane->comm, cause, lane->rank, lane->peer, ITEM_RECEIVE);
+
+	fault.number = number;
+	fault.local_bytes = item->bytes;
+	fault.local_type = item->data_type;
+	if (offer) {
+		fault.remote_bytes = offer->bytes;
+		fault.remote_type = offer->data_type;
+	}
+	pair_fail(lane->batch->engine, lane->comm, lane->source, lane->destination, &fault);
+	if (offer && cause == CAUSE_MISMATCH && offer->where == OFFER_INLINE) {
+		/* that send has completed: its rank learns it by its next call */
+		struct fault seen = pair_fault(lane->comm, cause, lane->peer, lane->rank, ITEM_SEND);
+
+		seen.number = number;
+		seen.local_bytes = offer->bytes;
+		seen.local_type = offer->data_type;
+		seen.remote_bytes = item->bytes;
+		seen.remote_type = item->data_type;
+		member_fault(lane->peer_member, &seen);
+	}
+}
+
+/* Starts a copy in slices of offer @number into @item. False: no transfer is free. */
+static bool lane_receive_large(struct lane *lane, struct item *item, const struct pair_offer *offer, struct view_context *source,
+			       struct view_segment *from, struct view_segment *to, uint64_t to_offset)
+{
+	struct engine *engine = lane->batch->engine;
+	struct transfer *transfer = transfer_new(engine, lane->batch, item, offer->bytes);
+
+	if (!transfer)
+		return false;
+	transfer->comm = lane->comm;
+	transfer->pair = lane->pair;
+	transfer->source = lane->source;
+	transfer->destination = lane->destination;
+	transfer->number = offer->number;
+	transfer->source_session = source->session;
+	transfer->source_segment = from;
+	transfer->destination_segment = to;
+	transfer->from = from->base + offer->offset;
+	transfer->to = to->base + to_offset;
+	lane->pair->transfer = transfer;
+	transfer_queue(engine, transfer);
+	return true;
+}
+
+/* A run of receives that are copied one after the other and committed together. */
+struct run {
+	uint64_t first, last;			/* committed before it; copied so far */
+	struct view_segment *source;		/* where it pulls from; NULL: inline offers only so far */
+	const struct item *failed_item;		/* ended by `cause` */
+	struct pair_offer offer;		/* of that item */
+	enum cause cause;
+	bool full;				/* the next one cannot join */
+};
+
+/* Offer @offer (ours: a copy) is in a segment of the source. */
+static void run_pull_segment(struct lane *lane, struct run *run, struct item *item, const struct pair_offer *offer,
+			     struct view_segment *to, uint64_t to_offset)
+{
+	struct view_context *source = atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire);
+	struct view_segment *from = NULL;
+
+	run->cause = lane_peer_cause(lane);
+	if (!run->cause && !source)
+		run->cause = CAUSE_PEER_LEFT;
+	if (!run->cause && !(from = view_segment_find(source->session, offer->segment, offer->offset, offer->bytes)))
+		run->cause = CAUSE_PEER_MEMORY;
+	if (run->cause)
+		return;
+	if (offer->bytes > HCCLD_SMALL_COPY) {
+		/* alone, and not here */
+		if (run->last == run->first)
+			lane_receive_large(lane, item, offer, source, from, to, to_offset);
+		run->full = true;
+		return;
+	}
+	if (run->source && run->source != from) {
+		run->full = true;
+		return;
+	}
+	run->source = from;
+	memcpy(to->base + to_offset, from->base + offer->offset, offer->bytes);
+	run->last++;
+}
+
+/* Receive run->last + 1 has its offer: copies it if it may join the run. */
+static void run_pull(struct lane *lane, struct run *run, struct item *item)
+{
+	struct view_segment *to;
+	uint64_t bytes = read_once(item->bytes), offset = read_once(item->offset), segment = read_once(item->segment);
+	uint8_t type = item->data_type;
+	struct pair_offer *offer = &run->offer;
+
+	/* the source's process may be able to write the slot: judge the copy */
+	memcpy(offer, &lane->ring->slots[run->last % HCCLD_PAIR_SLOTS], sizeof(*offer));
+	if (offer->number != run->last + 1 || (offer->where == OFFER_INLINE && offer->bytes > HCCLD_INLINE_MAX))
+		run->cause = CAUSE_PROTOCOL;
+	else if (offer->bytes != bytes)
+		run->cause = CAUSE_MISMATCH;
+	else if (!(to = view_segment_find(lane->batch->context->session, segment, offset, bytes)))
+		run->cause = CAUSE_NOT_DEVICE_MEMORY;
+	else if (offer->where == OFFER_INLINE) {
+		copy_payload(to->base + offset, offer->payload, bytes);
+		run->last++;
+	} else {
+		run_pull_segment(lane, run, item, offer, to, offset);
+	}
+	if (run->cause)
+		run->failed_item = item;
+	else if (offer->data_type != type && !lane->pair->type_warned) {
+		struct engine_host *host = &lane->batch->engine->host;
+
+		lane->pair->type_warned = true;
+		host->type_mismatch(host->data, lane->comm, lane->source, lane->destination, offer->data_type, type);
+	}
+}
+
+/*
+ * Pulls and commits what is there for the lane from item @index on. True if the pair's words changed: look again. @index is moved past
+ * what is received.
+ */
+static bool lane_receive_run(struct lane *lane, uint32_t *index)
+{
+	struct engine *engine = lane->batch->engine;
+	uint64_t tail = atomic_load_explicit(&lane->ring->tail, memory_order_acquire);
+	uint64_t received = atomic_load_explicit(&lane->ring->received, memory_order_relaxed);
+	struct run run = { .first = received, .last = received };
+	uint32_t at = *index;
+	struct item *item = NULL;
+	const void *lost;
+
+	if (lane->pair->transfer)
+		return false;	/* one large copy per pair at a time */
+	engine->host.guard_begin();
+	while (at != LANE_END && !run.cause && !run.full && (item = lane_item(lane, at)) != NULL) {
+		uint64_t number = atomic_load_explicit(&item->number, memory_order_relaxed);
+		uint32_t next = read_once(item->next);
+
+		if (next <= at || number != run.last + 1 || number > tail)
+			break;
+		run_pull(lane, &run, item);
+		if (run.last == number)
+			at = next;
+	}
+	CRASH_POINT(12);
+	lost = engine->host.guard_end();
+	if (lost) {
+		struct view_context *source = atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire);
+
+		engine_blame(engine, lane->batch->context->session, source ? source->session : NULL, lost);
+		run.cause = CAUSE_MEMORY_FAULT;
+		run.failed_item = batch_item(lane->batch, *index);
+		run.offer.bytes = run.failed_item->bytes;
+		run.last = received;
+	}
+	if (run.last != received) {
+		enum cause cause = pair_commit(engine, lane->comm, lane->ring, lane->source, lane->destination, run.last, run.source);
+
+		if (cause) {
+			run.cause = cause;
+			run.failed_item = batch_item(lane->batch, *index);
+			run.last = received;
+		} else {
+			*index = at;
+		}
+	}
+	if (run.cause)
+		lane_receive_fail(lane, run.cause, run.failed_item, run.last + 1, &run.offer);
+	return run.cause || run.last != received;
+}
+
+int lane_receive(struct batch *batch, uint32_t head_index)
+{
+	uint32_t done, start;
+	struct lane lane;
+	int r;
+
+	r = lane_open(batch, head_index, ITEM_RECEIVE, &lane);
+	if (r < 0)
+		return r;
+	if (!lane_receive_issue(&lane))
+		return -EPROTO;
+	start = done = atomic_load_explicit(&lane.head->done, memory_order_relaxed);
+	while (done != LANE_END) {
+		struct item *item = lane_item(&lane, done);
+		uint64_t number, received, failed;
+		enum cause peer_cause;
+		uint32_t next;
+
+		if (!item || !(number = atomic_load_explicit(&item->number, memory_order_relaxed)))
+			return -EPROTO;
+		next = read_once(item->next);
+		if (next <= done)
+			return -EPROTO;
+		peer_cause = lane_peer_cause(&lane);
+		failed = atomic_load_explicit(&lane.ring->failed, memory_order_acquire);
+		received = atomic_load_explicit(&lane.ring->received, memory_order_relaxed);
+		if (received >= number) {
+			done = next;
+		} else if (failed && number >= failed) {
+			lane_item_fail(&lane, item, lane_pair_fault(&lane));
+			done = next;
+		} else if (number != received + 1) {
+			break;	/* receives commit in number order, whatever their stream */
+		} else if (!lane_receive_run(&lane, &done)) {
+			/* nothing more can come from a peer that is gone */
+			if (!peer_cause || lane.pair->transfer || atomic_load_explicit(&lane.ring->tail, memory_order_acquire) >= number)
+				break;
+			lane_receive_fail(&lane, peer_cause, item, number, NULL);
+		}
+	}
+	if (done != start) {
+		CRASH_POINT(13);
+		atomic_store_explicit(&lane.head->done, done, memory_order_relaxed);
+	}
+	return done == LANE_END;
+}

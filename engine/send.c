@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends: numbering and offering runs of items (P2), finding them done. */
+#include <errno.h>
+
+#include "engine/lane.h"
+
+/* Writes offer @number for @item into its slot; guarded. */
+static void lane_offer(struct lane *lane, const struct item *item, uint64_t number)
+{
+	struct pair_offer *slot = &lane->ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+	uint64_t bytes = read_once(item->bytes), offset = read_once(item->offset), segment = read_once(item->segment);
+	struct view_segment *from;
+
+	slot->number = number;
+	slot->bytes = bytes;
+	slot->data_type = item->data_type;
+	slot->where = OFFER_SEGMENT;
+	if (bytes <= HCCLD_INLINE_MAX) {
+		from = view_segment_find(lane->batch->context->session, segment, offset, bytes);
+		if (from) {
+			slot->where = OFFER_INLINE;
+			copy_payload(slot->payload, from->base + offset, bytes);
+			return;
+		}
+		segment = 0;	/* memory that is gone: the receiver finds nothing there */
+	}
+	slot->segment = segment;
+	slot->offset = offset;
+}
+
+/* The payloads of offers from @first on were copied from memory that was lost. */
+static void lane_offers_spoil(struct lane *lane, uint64_t first, uint64_t last)
+{
+	for (uint64_t number = first; number <= last; number++) {
+		struct pair_offer *slot = &lane->ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+
+		if (slot->where == OFFER_INLINE) {
+			slot->where = OFFER_SEGMENT;
+			slot->segment = 0;
+		}
+	}
+}
+
+/* P2: numbers and offers a run of as many items as the ring takes. False on nonsense. */
+static bool lane_send_issue(struct lane *lane)
+{
+	struct engine *engine = lane->batch->engine;
+	uint32_t index = atomic_load_explicit(&lane->head->issue, memory_order_relaxed), start = index;
+	uint64_t tail = atomic_load_explicit(&lane->ring->tail, memory_order_relaxed), last = tail;
+	uint64_t sent = atomic_load_explicit(&lane->ring->sent, memory_order_relaxed);
+	uint64_t limit = atomic_load_explicit(&lane->ring->received, memory_order_acquire) + HCCLD_PAIR_SLOTS;
+	bool sane = true;
+	const void *lost;
+
+	engine->host.guard_begin();
+	while (index != LANE_END) {
+		struct item *item = lane_item(lane, index);
+		uint64_t number;
+		uint32_t next;
+
+		if (!(sane = item != NULL))
+			break;
+		number = atomic_load_explicit(&item->number, memory_order_relaxed);
+		if (number > tail || !number) {
+			if (last >= limit || (!number && last < sent))
+				break;	/* no room, or numbers that another lane was given and has not offered */
+			if (number && !(sane = number == last + 1))
+				break;
+			last++;
+			if (!number) {
+				atomic_store_explicit(&item->number, last, memory_order_release);
+				CRASH_POINT(7);
+			}
+			lane_offer(lane, item, last);
+		}
+		next = read_once(item->next);
+		if (!(sane = next > index))
+			break;
+		index = next;
+	}
+	lost = engine->host.guard_end();
+	if (lost) {
+		lane_offers_spoil(lane, tail + 1, last);
+		engine_blame(engine, lane->batch->context->session, NULL, lost);
+	}
+	if (last != tail) {
+		if (last > sent)
+			atomic_store_explicit(&lane->ring->sent, last, memory_order_release);
+		CRASH_POINT(5);
+		/* release: the slots are complete before anybody can see the number */
+		atomic_store_explicit(&lane->ring->tail, last, memory_order_release);
+		CRASH_POINT(6);
+		context_dirty(engine, atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire));
+	}
+	CRASH_POINT(8);
+	if (index != start)
+		atomic_store_explicit(&lane->head->issue, index, memory_order_relaxed);
+	return sane;
+}
+
+int lane_send(struct batch *batch, uint32_t head_index)
+{
+	uint64_t failed, received, tail;
+	enum cause peer_cause;
+	uint32_t done, start;
+	struct lane lane;
+	int r;
+
+	r = lane_open(batch, head_index, ITEM_SEND, &lane);
+	if (r < 0)
+		return r;
+	/* the words of the peer before the pair's: what it finished before it went counts */
+	peer_cause = lane_peer_cause(&lane);
+	failed = atomic_load_explicit(&lane.ring->failed, memory_order_acquire);
+	if (!failed && !peer_cause && !lane_send_issue(&lane))
+		return -EPROTO;
+	received = atomic_load_explicit(&lane.ring->received, memory_order_acquire);
+	tail = atomic_load_explicit(&lane.ring->tail, memory_order_relaxed);
+	start = done = atomic_load_explicit(&lane.head->done, memory_order_relaxed);
+	while (done != LANE_END) {
+		struct item *item = lane_item(&lane, done);
+		uint64_t number;
+		uint32_t next;
+
+		if (!item)
+			return -EPROTO;
+		number = atomic_load_explicit(&item->number, memory_order_relaxed);
+		next = read_once(item->next);
+		if (next <= done)
+			return -EPROTO;
+		if (number && (received >= number || (tail >= number && item->bytes <= HCCLD_INLINE_MAX)))
+			;	/* P4 */
+		else if (failed && (!number || number >= failed))
+			lane_item_fail(&lane, item, lane_pair_fault(&lane));
+		else if (peer_cause)
+			lane_item_fail(&lane, item, pair_fault(lane.comm, peer_cause, lane.rank, lane.peer, ITEM_SEND));
+		else
+			break;
+		done = next;
+	}
+	if (done != start) {
+		uint32_t issue = atomic_load_explicit(&lane.head->issue, memory_order_relaxed);
+
+		CRASH_POINT(9);
+		atomic_store_explicit(&lane.head->done, done, memory_order_relaxed);
+		if (issue < done)
+			atomic_store_explicit(&lane.head->issue, done, memory_order_relaxed);
+	}
+	return done == LANE_END;
+}
