@@ -410,7 +410,13 @@ enum cause hccld_comm_async(const struct hccld_comm *comm, struct fault *ret_fau
 
 int hccld_comm_async_result(const struct hccld_comm *comm)
 {
-	return status_of(hccld_comm_async(comm, NULL))->hccl;
+	struct hccld_session *session;
+	enum cause cause = hccld_comm_async(comm, NULL);
+
+	/* a watchdog that asks nothing else is to learn of a daemon that went for good, too */
+	if (!cause && hccld_session_get(&session) == 0 && hccld_connection_is_gone(session->connection))
+		cause = CAUSE_DAEMON_GONE;
+	return status_of(cause)->hccl;
 }
 
 int hccld_comm_check_async(struct hccld_comm *comm)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HcclCommInitAll at its limits: no device, a device that is reset, more ranks than the process may have. */
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "proto/limits.h"
 #include "tests/support/job.h"
+#include "tests/support/private_daemon.h"
 
 static void init_all_without_device(void)
 {
@@ -63,4 +66,35 @@ static void init_all_past_the_limit(void)
 TEST_TIMEOUT(init_all_past_the_limit_of_the_process, 90)
 {
 	job_run(init_all_past_the_limit);
+}
+
+/* A watchdog that asks for nothing but the asynchronous error learns that the daemon went for good. */
+static void outlive_the_daemon(void)
+{
+	HcclResult async = HCCL_E_RESERVED;
+	struct private_daemon daemon;
+	int32_t device = 0;
+	HcclComm comm;
+
+	check_eq_int(private_daemon_start(&daemon, NULL, NULL), 0);
+	check_ok(HcclCommInitAll(1, &device, &comm));
+	check_ok(HcclGetCommAsyncError(comm, &async));
+	check_eq_int(async, HCCL_SUCCESS);
+	private_daemon_kill(&daemon);
+	private_daemon_stop(&daemon);
+	check_ok(HcclGetCommAsyncError(comm, &async));
+	check_eq_int(async, HCCL_E_UNAVAIL);
+}
+
+TEST(the_end_of_the_daemon_is_an_asynchronous_error)
+{
+	pid_t pid = fork();	/* the session ends with its process */
+	int status;
+
+	if (pid == 0) {
+		outlive_the_daemon();
+		_exit(0);
+	}
+	check_eq_int(waitpid(pid, &status, 0), pid);
+	check_eq_int(status, 0);
 }
