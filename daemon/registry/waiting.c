@@ -17,6 +17,7 @@
 #define ITEMS_PER_LANE_MAX \
 	64 /* a cursor lags behind by no more than the offers in flight, if its owner is honest */
 #define LANES_WALKED_MAX 4096
+#define STEPS_PER_SESSION_MAX 65536 /* items looked at in one walk, in all streams of a session */
 #define NONE UINT32_MAX
 
 /* The task at the head of a stream: a copy, and where its items are. */
@@ -35,6 +36,7 @@ struct walk {
 	bool (*found)(void *data, const struct waiting *waiting);
 	void *data;
 	uint64_t now_ns;
+	uint32_t steps; /* of the session at hand */
 };
 
 static void head_set_age(struct head *head, uint64_t position, uint64_t now_ns)
@@ -42,7 +44,9 @@ static void head_set_age(struct head *head, uint64_t position, uint64_t now_ns)
 	const struct stream_ring *ring = head->stream->ring;
 	uint64_t since = atomic_load_explicit(&ring->head_since_ns, memory_order_relaxed);
 
-	if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) != position || !since)
+	/* the engine stores one more: 0 is no head */
+	if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) != position + 1 ||
+	    !since)
 		since = head->task.submitted_ns;
 	head->age_ms = since && since < now_ns ? (now_ns - since) / 1000000 : 0;
 }
@@ -150,7 +154,8 @@ static bool item_is_posted(const struct item *item, const struct pair_ring *ring
 }
 
 /* The first unfinished item of the lane that starts at @lane. False: the lane is done. */
-static bool lane_find(const struct head *head, const struct item *lane, struct item *ret_item)
+static bool lane_find(struct walk *walk, const struct head *head, const struct item *lane,
+		      struct item *ret_item)
 {
 	const struct pair_ring *ring = head_pair(head, lane->kind, lane->peer);
 	uint32_t index = atomic_load_explicit(&lane->done, memory_order_relaxed);
@@ -158,6 +163,7 @@ static bool lane_find(const struct head *head, const struct item *lane, struct i
 	for (int i = 0; i < ITEMS_PER_LANE_MAX && index < head->task.item_count; i++) {
 		uint32_t next;
 
+		walk->steps++;
 		head_item(head, index, ret_item);
 		if (ret_item->kind != lane->kind)
 			return false;
@@ -195,7 +201,7 @@ static bool rank_has_entered(const struct comm *comm, uint32_t rank, uint64_t nu
 				    memory_order_acquire) >= number;
 }
 
-static bool walk_barrier(const struct walk *walk, const struct head *head)
+static bool walk_barrier(struct walk *walk, const struct head *head)
 {
 	struct waiting waiting = head_waiting(head, 1);
 
@@ -212,13 +218,13 @@ static bool walk_barrier(const struct walk *walk, const struct head *head)
 	return walk->found(walk->data, &waiting);
 }
 
-static bool walk_lane(const struct walk *walk, const struct head *head, const struct item *lane,
+static bool walk_lane(struct walk *walk, const struct head *head, const struct item *lane,
 		      uint32_t ordinal)
 {
 	struct waiting waiting = head_waiting(head, ordinal);
 	struct item item;
 
-	if (waiting.cursor <= walk->filter->after || !lane_find(head, lane, &item))
+	if (waiting.cursor <= walk->filter->after || !lane_find(walk, head, lane, &item))
 		return true;
 	waiting.direction = item.kind;
 	waiting.bytes = item.bytes;
@@ -234,7 +240,7 @@ static bool walk_lane(const struct walk *walk, const struct head *head, const st
 	return walk->found(walk->data, &waiting);
 }
 
-static bool walk_stream(const struct walk *walk, struct session *session,
+static bool walk_stream(struct walk *walk, struct session *session,
 			const struct stream *stream)
 {
 	struct head head;
@@ -246,9 +252,10 @@ static bool walk_stream(const struct walk *walk, struct session *session,
 		return walk_barrier(walk, &head);
 	index = head.task.first_lane;
 	while (index < head.task.item_count && lanes < LANES_WALKED_MAX &&
-	       lanes < walk->filter->lanes_per_stream) {
+	       lanes < walk->filter->lanes_per_stream && walk->steps < STEPS_PER_SESSION_MAX) {
 		struct item lane;
 
+		walk->steps++;
 		head_item(&head, index, &lane);
 		if (!walk_lane(walk, &head, &lane, ++lanes))
 			return false;
@@ -262,12 +269,13 @@ static bool walk_stream(const struct walk *walk, struct session *session,
 void waiting_walk(struct registry *registry, const struct waiting_filter *filter,
 		  bool (*found)(void *data, const struct waiting *waiting), void *data)
 {
-	struct walk walk = { filter, found, data, registry_now_ns() };
+	struct walk walk = { filter, found, data, registry_now_ns(), 0 };
 
 	list_for_each(struct session, session, &registry->sessions, link) {
 		if ((!filter->all_users && session->uid != filter->uid) ||
 		    session->view.id << 32 < (filter->after & ~0xffffffffull))
 			continue;
+		walk.steps = 0;
 		for (uint32_t i = 0; session->stream_slots.used && i < HCCLD_STREAMS_PER_SESSION;
 		     i++) {
 			const struct stream *stream = session_stream_at(session, i);
@@ -338,7 +346,7 @@ static bool busy_found(void *data, const struct waiting *waiting)
 static bool rank_find_busy(const struct rank *rank, struct busy *ret_busy)
 {
 	static const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = 256 };
-	struct walk walk = { &filter, busy_found, ret_busy, registry_now_ns() };
+	struct walk walk = { &filter, busy_found, ret_busy, registry_now_ns(), 0 };
 
 	*ret_busy = (struct busy){ 0 };
 	list_for_each(struct stream, stream, &rank->context->streams, link) {

@@ -191,7 +191,7 @@ static size_t spoil(unsigned char *data, size_t size)
 		return size;
 	case 5: /* a field of a part of itself */
 		if (size > 8)
-			memcpy(data + below((uint32_t)size / 2), data, size / 2);
+			memmove(data + below((uint32_t)size / 2), data, size / 2);
 		return size;
 	case 6: /* one byte */
 		data[0] = (unsigned char)below(256);
