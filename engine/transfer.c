@@ -119,7 +119,8 @@ bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice)
 		.source = transfer->from ? transfer->from + transfer->taken : NULL,
 		.bytes = bytes,
 		.value = transfer->value,
-		.non_temporal = transfer->bytes >= HCCLD_NON_TEMPORAL_MIN,
+		/* what waits is more than stays in the cache until somebody reads it */
+		.non_temporal = transfer->bytes >= HCCLD_NON_TEMPORAL_MIN || engine->backlog >= HCCLD_NON_TEMPORAL_MIN,
 	};
 	transfer->taken += bytes;
 	transfer->out++;
