@@ -270,7 +270,7 @@ static int start_daemon(struct run *run, struct job *job)
 		return JOB_FAILED;
 	if (run->daemon_absent || run->verbose)
 		complain("%s%" PRIu32 " devices at %s",
-			 run->daemon_absent ? "no daemon runs; started a private one with "
+			 run->daemon_absent ? "no daemon answers at the socket of this shell; started a private one with "
 					    : "started a private daemon with ",
 			 run->device_count, job_guard(job)->socket);
 	return 0;

@@ -47,7 +47,7 @@ int command_waiting(int argc, char **argv)
 			"and why. Without being root you see your own.\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__WAITING,
 		.name = "waiting",
-		.none = "nothing waits",
+		.none = "no operation waits (hcclctl status also tells of communicators that lack ranks)",
 		.table = waiting_table,
 		.rows = waiting_rows,
 		.json = waiting_json,

@@ -193,7 +193,7 @@ class Queries(Case):
         self.fake("empty")
         self.assertIn("no process", self.call("ps").stdout)
         self.assertIn("no communicator", self.call("comms").stdout)
-        self.assertIn("nothing waits", self.call("waiting").stdout)
+        self.assertIn("no operation waits", self.call("waiting").stdout)
         self.assertEqual(json.loads(self.call("ps", "--json").stdout), {"sessions": []})
 
     def test_odd_text_is_harmless(self):
