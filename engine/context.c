@@ -243,6 +243,20 @@ bool engine_look(struct engine *engine, struct view_context *context)
 	return true;
 }
 
+void engine_mend(struct view_context *context)
+{
+	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
+	bool silent = yard_kind(state) == CONTEXT_PARKED && !atomic_load_explicit(&context->words->asleep, memory_order_relaxed);
+
+	if (context->broken || yard_kind(state) == CONTEXT_LEFT || (yard_kind(state) == CONTEXT_PARKED && !silent) ||
+	    !context_has_undone(context))
+		return;
+	/* a submitter between its tail and its look at the state is no liar, and is helped by this, too */
+	if (atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT), memory_order_acq_rel,
+						    memory_order_acquire))
+		bit_set(context);
+}
+
 /* P2, P3: what is neither offered nor received has a number only in an item; stream_recover() adds those. */
 static void rank_recover(struct view_rank *rank)
 {

@@ -47,6 +47,12 @@ bool engine_look(struct engine *engine, struct view_context *context);
 void engine_check_timeouts(struct engine *engine, struct view_context *context, uint64_t now_ns);
 
 /*
+ * Heartbeat, between looks: the yard can be written by every process of the tenant. A context with undone work in a state that no honest
+ * process has left it in (owned while nobody runs it, idle, parked without saying so) becomes LEFT with its bit set.
+ */
+void engine_mend(struct view_context *context);
+
+/*
  * Rule R9 after a start with contexts of a previous process: rebuilds the counters of pairs and barriers from the items' numbers, makes
  * every context with undone work LEFT with its bit set, wakes all sleepers. To be called for every context before the first
  * engine_look().

@@ -174,7 +174,7 @@ static bool scheduler_bits_set(struct scheduler *scheduler)
 	return false;
 }
 
-/* Time-outs, and R10: what is LEFT without its bit gets it (the client that should have set it was stopped). */
+/* Time-outs, lies in the yard, and R10: what is LEFT without its bit gets it (the client that should have set it was stopped). */
 static void scheduler_beat(struct scheduler *scheduler, uint64_t now_ns)
 {
 	scheduler->beat_ns = now_ns;
@@ -191,9 +191,12 @@ static void scheduler_beat(struct scheduler *scheduler, uint64_t now_ns)
 				continue;
 			}
 			state = atomic_load_explicit(&context->words->state, memory_order_acquire);
-			if (yard_kind(state) == CONTEXT_LEFT)
+			if (yard_kind(state) == CONTEXT_LEFT) {
 				atomic_fetch_or_explicit(context->bit_word, context->bit, memory_order_acq_rel);
-			else if (yard_kind(state) != CONTEXT_IDLE)
+				continue;
+			}
+			engine_mend(context);
+			if (yard_kind(state) != CONTEXT_IDLE)
 				engine_check_timeouts(scheduler->engine, context, now_ns);
 		}
 	}

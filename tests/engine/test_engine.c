@@ -430,3 +430,37 @@ TEST(death_is_the_cause_also_for_what_the_dead_had_posted)
 	check_eq_int(fault_of(rig, 0)->peer_exit, 9);
 	rig_free(rig);
 }
+
+/* Any process of the tenant can write the yard: a neighbour's context must not stay where a liar has put it. */
+TEST(lies_in_the_yard_are_mended)
+{
+	static const enum context_state lies[] = { CONTEXT_IDLE, CONTEXT_CLIENT, CONTEXT_ENGINE, CONTEXT_SLEEP };
+	struct rig *rig = rig_new(2, false);
+	struct yard_context *words = rig->contexts[1].words;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		rig_submit(rig, 0, 0, (struct rig_item[]){ SEND(1, 0, 100) }, 1, 0);
+		rig_run(rig);
+		rig_put(rig, 1, 0, (struct rig_item[]){ RECEIVE(0, 0, 100) }, 1, 0);
+		atomic_store(&words->state, yard_next(atomic_load(&words->state), lies[i]));
+		rig_run(rig);
+		check(!rig_is_done(rig, 1, 0));
+		engine_mend(&rig->contexts[1]);
+		rig_run(rig);
+		check(rig_is_done(rig, 1, 0) && rig_is_done(rig, 0, 0));
+	}
+	/* parked, but its peers are told not to ring */
+	rig_submit(rig, 1, 0, (struct rig_item[]){ RECEIVE(0, 0, 100) }, 1, 0);
+	rig_run(rig);
+	check_eq_int(yard_kind(atomic_load(&words->state)), CONTEXT_PARKED);
+	engine_mend(&rig->contexts[1]);
+	check_eq_int(yard_kind(atomic_load(&words->state)), CONTEXT_PARKED);	/* an honest one is left alone */
+	atomic_store(&words->asleep, 0);
+	rig_submit(rig, 0, 0, (struct rig_item[]){ SEND(1, 0, 100) }, 1, 0);
+	rig_run(rig);
+	check(!rig_is_done(rig, 1, 0));
+	engine_mend(&rig->contexts[1]);
+	rig_run(rig);
+	check(rig_is_done(rig, 1, 0) && rig_is_done(rig, 0, 0));
+	rig_free(rig);
+}
