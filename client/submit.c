@@ -13,6 +13,7 @@
 
 #define SIDE_MIN (64u << 10)
 #define SIDES_KEPT 4u /* per device */
+#define SIDE_KEPT_MAX (1u << 20)	/* bytes: larger ones are rare, and would stay charged */
 
 /* A segment for the items of one large batch. */
 struct side {
@@ -175,7 +176,7 @@ static void side_done(void *arg)
 	bool kept = false;
 
 	pthread_mutex_lock(&side_mutex);
-	if (side_count[side->device] < SIDES_KEPT) {
+	if (side_count[side->device] < SIDES_KEPT && side->segment.size <= SIDE_KEPT_MAX) {
 		side->next = sides[side->device];
 		sides[side->device] = side;
 		side_count[side->device]++;

@@ -93,8 +93,8 @@ void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, u
  */
 enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pair_ring *ring, uint32_t source, uint32_t destination,
 		       uint64_t number, struct view_segment *source_segment);
-/* Fills what both ends know: ranks, pid and exit of the peer. */
-struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, enum item_kind direction);
+/* Fills what both ends know: ranks, pid and exit of the peer. @direction 0: a barrier. */
+struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, uint8_t direction);
 
 /*
  * engine.c: memory was lost at @address; the session whose segment it is must end: our view of that page is no longer its memory. @b may

@@ -5,7 +5,7 @@
  */
 #include "engine/executor.h"
 
-struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, enum item_kind direction)
+struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, uint8_t direction)
 {
 	const struct comm_member *member = &comm->region->members[peer];
 	struct fault fault = {

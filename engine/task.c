@@ -251,7 +251,7 @@ static int barrier_run(struct batch *batch)
 		missing = i;
 		if (word != MEMBER_ALIVE) {
 			struct fault fault = pair_fault(comm, word == MEMBER_LEFT ? CAUSE_PEER_LEFT : CAUSE_PEER_DEAD,
-							batch->rank->rank, i, ITEM_RECEIVE);
+							batch->rank->rank, i, 0);
 
 			stream_fault(batch->ring, &fault);
 			member_fault(member, &fault);
@@ -357,7 +357,7 @@ static void barrier_time_out(struct batch *batch, uint64_t waited_ms)
 	       atomic_load_explicit(&region->members[peer].barriers, memory_order_relaxed) >=
 		       atomic_load_explicit(&slot->number, memory_order_relaxed))
 		peer++;
-	fault = pair_fault(batch->rank->comm, CAUSE_EXEC_TIMEOUT, batch->rank->rank, peer, ITEM_RECEIVE);
+	fault = pair_fault(batch->rank->comm, CAUSE_EXEC_TIMEOUT, batch->rank->rank, peer, 0);
 	fault.waited_ms = waited_ms;
 	stream_fault(batch->ring, &fault);
 	member_fault(&region->members[batch->rank->rank], &fault);

@@ -87,7 +87,7 @@ struct fault {
 	uint32_t item;			/* list_index */
 	int32_t peer_pid;
 	int32_t peer_exit;		/* wait status; -1 unknown */
-	uint8_t direction;		/* enum item_kind: of the item at `rank` */
+	uint8_t direction;		/* enum item_kind: of the item at `rank`; 0: a barrier */
 	uint8_t local_type, remote_type;
 	uint8_t reserved[5];
 	uint64_t local_bytes, remote_bytes;

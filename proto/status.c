@@ -146,13 +146,13 @@ static void amount_text(uint64_t bytes, uint8_t type, char *buffer, size_t size)
 
 size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer, size_t size)
 {
-	const char *verb = fault->direction == ITEM_RECEIVE ? "receive from" : "send to";
+	const char *verb = fault->direction == ITEM_RECEIVE ? "receive from" : fault->direction ? "send to" : "leave a barrier with";
 	const char *comm = comm_name && *comm_name ? comm_name : "?";
 	char peer[128], local[96], remote[96], first[256];
 	int n;
 
 	if (fault->cause == CAUSE_ABORTED && !fault->comm) {
-		n = snprintf(buffer, size, "an operation was queued on a communicator that was destroyed before it ran");
+		n = snprintf(buffer, size, "an operation was not done when its communicator was destroyed");
 		return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 	}
 	death_text(fault->peer, fault->peer_pid, fault->peer_exit, peer, sizeof(peer));
@@ -170,6 +170,11 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 			     fault->peer, peer);
 		break;
 	case CAUSE_EXEC_TIMEOUT:
+		if (!fault->direction) {
+			n = snprintf(buffer, size, "communicator %s: rank %u waited %" PRIu64 " ms in a barrier for rank %u, pid %d: it has not entered; HCCL_EXEC_TIMEOUT sets the limit, 0 means never",
+				     comm, fault->rank, fault->waited_ms, fault->peer, fault->peer_pid);
+			break;
+		}
 		n = snprintf(buffer, size, "communicator %s: rank %u waited %" PRIu64 " ms to %s rank %u (item %u, %s), pid %d: it did not post its side; HCCL_EXEC_TIMEOUT sets the limit, 0 means never",
 			     comm, fault->rank, fault->waited_ms, verb, fault->peer, fault->item, local, fault->peer_pid);
 		break;
