@@ -18,7 +18,7 @@ __attribute__((target("avx512f"))) static void copy_stream_512(unsigned char *to
 		_mm512_stream_si512((void *)(to + 128), c);
 		_mm512_stream_si512((void *)(to + 192), d);
 	}
-	memcpy(to, from, bytes);
+	memmove(to, from, bytes);
 }
 
 static void copy_stream_128(unsigned char *to, const unsigned char *from, size_t bytes)
@@ -33,7 +33,7 @@ static void copy_stream_128(unsigned char *to, const unsigned char *from, size_t
 		_mm_stream_si128(t + 2, c);
 		_mm_stream_si128(t + 3, d);
 	}
-	memcpy(to, from, bytes);
+	memmove(to, from, bytes);
 }
 
 void copy_non_temporal(void *destination, const void *source, size_t bytes)
@@ -43,10 +43,10 @@ void copy_non_temporal(void *destination, const void *source, size_t bytes)
 	size_t head = (size_t)(-(uintptr_t)to & 63);
 
 	if (bytes < 1024) {
-		memcpy(to, from, bytes);
+		memmove(to, from, bytes);
 		return;
 	}
-	memcpy(to, from, head);
+	memmove(to, from, head);
 	if (__builtin_cpu_supports("avx512f"))
 		copy_stream_512(to + head, from + head, bytes - head);
 	else
@@ -56,6 +56,6 @@ void copy_non_temporal(void *destination, const void *source, size_t bytes)
 #else
 void copy_non_temporal(void *destination, const void *source, size_t bytes)
 {
-	memcpy(destination, source, bytes);
+	memmove(destination, source, bytes);
 }
 #endif

@@ -120,7 +120,7 @@ static void run_pull_segment(struct lane *lane, struct run *run, struct item *it
 		return;
 	}
 	run->source = from;
-	memcpy(to->base + to_offset, from->base + offer->offset, offer->bytes);
+	memmove(to->base + to_offset, from->base + offer->offset, offer->bytes);
 	run->last++;
 }
 

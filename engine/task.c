@@ -138,7 +138,7 @@ static int lane_copy(struct batch *batch, uint32_t index)
 
 		batch->engine->host.guard_begin();
 		if (source)
-			memcpy(destination->base + to, source->base + from, bytes);
+			memmove(destination->base + to, source->base + from, bytes);
 		else
 			memset(destination->base + to, value, bytes);
 		lost = batch->engine->host.guard_end();
