@@ -53,6 +53,8 @@ def main():
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     scale = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
+    # who is left alone by ranks that died before they joined
+    os.environ["HCCLD_CONNECT_TIMEOUT_MS"] = str(5000 * scale)
     rng = random.Random(seed)
     print("seed %d" % seed)
     problems = []
