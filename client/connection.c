@@ -25,6 +25,7 @@
 
 #include "client/error.h"
 #include "proto/cleanup.h"
+#include "proto/clock.h"
 #include "proto/yard.h"
 
 #define SOCKET_SYSTEM "/run/hccld/hccld.sock"
@@ -46,14 +47,6 @@ struct hccld_connection {
 	struct packet packet;	  /* of the reader */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int cancel_off(void)
 {
@@ -118,7 +111,7 @@ static int connect_error(const char *path, int error)
 
 static int socket_connect(const char *path, int *ret_fd)
 {
-	const uint64_t give_up = now_ns() + PATIENCE_MS * UINT64_C(1000000);
+	const uint64_t give_up = clock_now_ns() + PATIENCE_MS * UINT64_C(1000000);
 	struct timeval limit = { .tv_sec = PATIENCE_MS / 1000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	CLEANUP(close_fdp)
@@ -132,7 +125,7 @@ static int socket_connect(const char *path, int *ret_fd)
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	/* a signal ends the wait for a daemon whose backlog is full; the limit is for all of it */
 	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		if (errno != EINTR || now_ns() >= give_up)
+		if (errno != EINTR || clock_now_ns() >= give_up)
 			return connect_error(path, errno == EINTR ? EAGAIN : errno);
 	*ret_fd = take_fd(&fd);
 	return 0;
@@ -210,7 +203,7 @@ int hccld_call_start(struct hccld_connection *connection, Hccld__Control__Reques
 	call->patience_ms =
 		(request->deadline_ms ? request->deadline_ms : HCCLD_REQUEST_DEADLINE_MS) +
 		PATIENCE_MS;
-	call->give_up_ns = now_ns() + call->patience_ms * UINT64_C(1000000);
+	call->give_up_ns = clock_now_ns() + call->patience_ms * UINT64_C(1000000);
 
 	pthread_mutex_lock(&connection->sending);
 	request->id = call->id = ++connection->next_id;
@@ -294,7 +287,7 @@ static void read_one(struct hccld_connection *connection)
 /* With `mutex`: another thread reads. */
 static void await_reader(struct hccld_connection *connection)
 {
-	uint64_t until = now_ns() + LOOK_MS * UINT64_C(1000000);
+	uint64_t until = clock_now_ns() + LOOK_MS * UINT64_C(1000000);
 	struct timespec deadline = { .tv_sec = (time_t)(until / 1000000000u),
 				     .tv_nsec = (long)(until % 1000000000u) };
 
@@ -315,8 +308,8 @@ static bool must_send_again(struct hccld_connection *connection, struct hccld_ca
 		return false;
 	if (!call->lost_ns && poll(&pollfd, 1, 0) == 0 &&
 	    ioctl(connection->fd, SIOCOUTQ, &unread) == 0 && unread == 0)
-		call->lost_ns = now_ns() + LOST_MS * UINT64_C(1000000);
-	return call->lost_ns && now_ns() >= call->lost_ns;
+		call->lost_ns = clock_now_ns() + LOST_MS * UINT64_C(1000000);
+	return call->lost_ns && clock_now_ns() >= call->lost_ns;
 }
 
 /* With `mutex`, which is released meanwhile. */
@@ -328,7 +321,7 @@ static void send_again(struct hccld_connection *connection, struct hccld_call *c
 	pthread_mutex_lock(&connection->sending);
 	call->incarnation = incarnation_of(connection);
 	call->lost_ns = 0;
-	call->give_up_ns = now_ns() + call->patience_ms * UINT64_C(1000000);
+	call->give_up_ns = clock_now_ns() + call->patience_ms * UINT64_C(1000000);
 	r = send_packed(connection, call->packed, call->packed_size);
 	pthread_mutex_unlock(&connection->sending);
 	pthread_mutex_lock(&connection->mutex);
@@ -364,7 +357,7 @@ int hccld_call_wait(struct hccld_connection *connection, struct hccld_call *call
 			break;
 		if (must_send_again(connection, call))
 			send_again(connection, call);
-		if (!call->done && now_ns() >= call->give_up_ns) {
+		if (!call->done && clock_now_ns() >= call->give_up_ns) {
 			call_unlink(connection, call);
 			pthread_mutex_unlock(&connection->mutex);
 			return hccld_error(CAUSE_DAEMON_GONE,

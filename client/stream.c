@@ -287,7 +287,7 @@ void hccld_stream_stop_all(struct hccld_context *context)
 {
 	struct hccld_stream *list[HCCLD_STREAMS_PER_SESSION];
 	uint32_t count = streams_of(context, STREAM_ALIVE, list);
-	uint64_t until = hccld_now_ns() + 2 * STREAM_SLEEP_MS * UINT64_C(1000000);
+	uint64_t until = clock_now_ns() + 2 * STREAM_SLEEP_MS * UINT64_C(1000000);
 
 	atomic_store(&context->default_stream, NULL);
 	for (uint32_t i = 0; i < count; i++)
@@ -296,7 +296,7 @@ void hccld_stream_stop_all(struct hccld_context *context)
 			hccld_deferred_run(list[i], stream_completed(list[i]));
 		}
 	/* the words belong to somebody else afterwards: nobody may still have to take himself out of `sleepers` */
-	while (atomic_load(&context->words->sleepers) && hccld_now_ns() < until) {
+	while (atomic_load(&context->words->sleepers) && clock_now_ns() < until) {
 		hccld_stream_wake_sleepers(context);
 		sched_yield();
 	}

@@ -13,6 +13,7 @@
 
 #include "client/handover.h"
 #include "client/stream.h"
+#include "proto/clock.h"
 
 #define STREAM_NEVER UINT64_MAX
 #define STREAM_SLEEP_MS 500u /* a sleeper looks whether the daemon is still there */
@@ -70,7 +71,6 @@ int hccld_stream_handle_error(void *handle);
 
 /* ---- wait.c ---- */
 
-uint64_t hccld_now_ns(void);
 /* Of CLOCK_MONOTONIC, in ns; STREAM_NEVER for -1. */
 uint64_t hccld_deadline(int64_t timeout_ms);
 /*

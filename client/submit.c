@@ -64,7 +64,7 @@ static int put(struct hccld_stream *stream, struct task *task, const struct item
 	r = wait_room(stream, tail, task->slot_count);
 	if (r < 0)
 		return r;
-	task->submitted_ns = hccld_now_ns();
+	task->submitted_ns = clock_now_ns();
 	write_slots(stream->ring, tail, task, 1);
 	if (task->slot_count > 1)
 		write_slots(stream->ring, tail + 1, items, task->slot_count - 1u);

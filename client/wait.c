@@ -21,14 +21,6 @@
 
 static _Atomic uint32_t waiting; /* threads of this process that wait for a stream */
 
-uint64_t hccld_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static bool is_over(const struct hccld_stream *stream, uint64_t target)
 {
 	return stream_completed(stream) >= target || !stream_is_alive(stream);
@@ -55,7 +47,7 @@ static bool spin(const struct hccld_stream *stream, uint64_t target, uint64_t un
 				return true;
 			cpu_pause();
 		}
-	} while (hccld_now_ns() < until);
+	} while (clock_now_ns() < until);
 	return false;
 }
 
@@ -112,10 +104,10 @@ static int wait_asleep(struct hccld_stream *stream, const struct hccld_session *
 	const struct hccld_handover handover = stream_handover(stream->context, session);
 	const struct aim aim = { stream, target };
 	const uint64_t slice = STREAM_SLEEP_MS * UINT64_C(1000000);
-	uint64_t look = hccld_now_ns() + slice;
+	uint64_t look = clock_now_ns() + slice;
 
 	while (!is_over(stream, target)) {
-		uint64_t now = hccld_now_ns();
+		uint64_t now = clock_now_ns();
 		uint64_t until = look < deadline ? look : deadline;
 
 		if (now < until) {
@@ -144,10 +136,10 @@ int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, ui
 	r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
-	start = hccld_now_ns();
+	start = clock_now_ns();
 	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
 	if (!spin_if_it_pays(stream, target, start)) {
-		while (!is_over(stream, target) && hccld_now_ns() < start + YIELD_NS)
+		while (!is_over(stream, target) && clock_now_ns() < start + YIELD_NS)
 			sched_yield();
 		r = wait_asleep(stream, session, target, deadline);
 	}
@@ -177,7 +169,7 @@ static int fault_take(struct hccld_stream *stream)
 
 uint64_t hccld_deadline(int64_t timeout_ms)
 {
-	return timeout_ms < 0 ? STREAM_NEVER : hccld_now_ns() + (uint64_t)timeout_ms * 1000000u;
+	return timeout_ms < 0 ? STREAM_NEVER : clock_now_ns() + (uint64_t)timeout_ms * 1000000u;
 }
 
 int hccld_stream_wait_until(struct hccld_stream *stream, uint64_t deadline)

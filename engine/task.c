@@ -8,18 +8,11 @@
 #include <time.h>
 
 #include "engine/executor.h"
+#include "proto/clock.h"
 
 #define TASKS_PER_VISIT 64	/* then others get their turn */
 /* An honest lane looks at each of its items to number it, to run it and to find it done, and once more where it stops. */
 #define STEPS_MAX(item_count) (8 * (uint64_t)(item_count) + 64)
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 int batch_open(struct engine *engine, struct view_context *context, struct stream_ring *ring, struct batch *ret_batch)
 {
@@ -273,7 +266,7 @@ static void stream_mark_head(struct stream_ring *ring, uint64_t position)
 {
 	if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) == position + 1)
 		return;
-	atomic_store_explicit(&ring->head_since_ns, clock_ns(), memory_order_relaxed);
+	atomic_store_explicit(&ring->head_since_ns, clock_now_ns(), memory_order_relaxed);
 	atomic_store_explicit(&ring->head_position, position + 1, memory_order_release);
 }
 

@@ -138,7 +138,7 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	control->options = *options;
 	control->loop = loop;
 	control->registry = registry;
-	control->started_ns = registry_now_ns();
+	control->started_ns = clock_now_ns();
 	r = loop_wake_new(loop, control_collect, control, &control->wake);
 	if (r < 0)
 		return r;

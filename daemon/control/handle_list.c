@@ -80,7 +80,7 @@ static Hccld__Control__Session *list_session(struct request *request, struct ses
 	message->uid = session->uid;
 	message->process = session->process;
 	message->library = session->library;
-	message->age_ms = (registry_now_ns() - session->started_ns) / 1000000;
+	message->age_ms = (clock_now_ns() - session->started_ns) / 1000000;
 	message->memory = session_memory(session);
 	message->ranks = session->rank_slots.used;
 	session_add_tasks(session, message);
@@ -177,7 +177,7 @@ static Hccld__Control__Comm *list_comm(struct request *request, struct comm *com
 	message->state = (char *)(comm->state == COMM_READY    ? "ready"
 				  : comm->state == COMM_FAILED ? "failed"
 							       : "joining");
-	message->age_ms = (registry_now_ns() - comm->started_ns) / 1000000;
+	message->age_ms = (clock_now_ns() - comm->started_ns) / 1000000;
 	message->pairs = comm->pair_count;
 	message->memory = comm->memory;
 	return list_members(request, comm, first, message) < 0 ? NULL : message;

@@ -120,7 +120,7 @@ static void count_objects(const struct request *request, Hccld__Control__StatusR
 /* A communicator whose ranks wait for others for longer than @age_ms, the longest; NULL: none. */
 static const struct comm *find_incomplete(const struct request *request, uint64_t *age_ms)
 {
-	uint64_t now = registry_now_ns();
+	uint64_t now = clock_now_ns();
 	const struct comm *worst = NULL;
 
 	list_for_each(struct comm, comm, &request->control->registry->comms, link) {
@@ -207,7 +207,7 @@ int handle_status(struct request *request)
 	hccld__control__status_reply__init(reply);
 	reply->version = (char *)control->options.version;
 	reply->pid = (uint32_t)getpid();
-	reply->uptime_ms = (registry_now_ns() - control->started_ns) / 1000000;
+	reply->uptime_ms = (clock_now_ns() - control->started_ns) / 1000000;
 	reply->incarnation =
 		atomic_load_explicit(&control->registry->beacon->incarnation, memory_order_relaxed);
 	reply->socket = (char *)control->options.socket_path;

@@ -27,7 +27,7 @@
 /* Moves the timer to the earliest deadline of all communicators. */
 static void joins_arm(struct control *control)
 {
-	uint64_t earliest = UINT64_MAX, now = registry_now_ns();
+	uint64_t earliest = UINT64_MAX, now = clock_now_ns();
 
 	list_for_each(struct comm, comm, &control->registry->comms, link) {
 		uint64_t deadline = comm->state == COMM_JOINING
@@ -142,7 +142,7 @@ static void join_expire(struct comm *comm)
 		&text,
 		"; pid %d has waited for %" PRIu64
 		" ms; look for these processes, and whether they got the same root info; HCCL_CONNECT_TIMEOUT sets the limit",
-		first->pid, (registry_now_ns() - first->since_ns) / 1000000);
+		first->pid, (clock_now_ns() - first->since_ns) / 1000000);
 	log_notice("%s", buffer);
 	join_fail(comm, CAUSE_INIT_TIMEOUT, buffer);
 }
@@ -150,7 +150,7 @@ static void join_expire(struct comm *comm)
 void joins_expire(void *data)
 {
 	struct control *control = data;
-	uint64_t now = registry_now_ns();
+	uint64_t now = clock_now_ns();
 
 	list_for_each(struct comm, comm, &control->registry->comms, link)
 		if (comm->state == COMM_JOINING && rendezvous_deadline(&comm->rendezvous) <= now)
@@ -304,7 +304,7 @@ static struct joiner *joiner_new(struct request *request, const Hccld__Control__
 	joiner->device = context->device;
 	joiner->pid = session->view.pid;
 	joiner->request = request->message->id;
-	joiner->since_ns = registry_now_ns();
+	joiner->since_ns = clock_now_ns();
 	joiner->deadline_ns = joiner->since_ns +
 			      (deadline_ms ? deadline_ms : HCCLD_REQUEST_DEADLINE_MS) * 1000000ull;
 	text_clean(joiner->name, sizeof(joiner->name), join->name);

@@ -107,7 +107,7 @@ int comm_new(struct session *session, struct comm **ret_comm)
 {
 	struct registry *registry = session->registry;
 	struct record_comm record = { .owner = session->view.id,
-				      .started_ns = registry_now_ns(),
+				      .started_ns = clock_now_ns(),
 				      .uid = session->uid };
 	CLEANUP(comm_freep) struct comm *comm = NULL;
 	int r;

@@ -19,14 +19,6 @@
 #define QUICK_STARTS_MAX 3u
 #define BEACON_SIZE 4096u
 
-uint64_t registry_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 struct registry *registry_free(struct registry *registry)
 {
 

@@ -14,6 +14,7 @@
 #include "registry/account.h"
 #include "registry/record.h"
 #include "registry/store.h"
+#include "proto/clock.h"
 
 struct device {
 	struct account memory;
@@ -53,4 +54,3 @@ int registry_new(const struct registry_options *options, const struct descriptor
 /* Frees the objects of this process; the store and the records are left as they are. Takes NULL. */
 struct registry *registry_free(struct registry *registry);
 
-uint64_t registry_now_ns(void); /* CLOCK_MONOTONIC: the same clock for all processes of this boot */

@@ -181,7 +181,7 @@ int session_new(struct registry *registry, struct tenant *tenant,
 	CLEANUP(session_freep) struct session *session = NULL;
 	struct record_session record = {
 		.tenant = tenant->id,
-		.started_ns = registry_now_ns(),
+		.started_ns = clock_now_ns(),
 		.pid = identity->pid,
 		.uid = identity->uid,
 		.version = identity->version,

@@ -269,7 +269,7 @@ static bool walk_stream(struct walk *walk, struct session *session,
 void waiting_walk(struct registry *registry, const struct waiting_filter *filter,
 		  bool (*found)(void *data, const struct waiting *waiting), void *data)
 {
-	struct walk walk = { filter, found, data, registry_now_ns(), 0 };
+	struct walk walk = { filter, found, data, clock_now_ns(), 0 };
 
 	list_for_each(struct session, session, &registry->sessions, link) {
 		if ((!filter->all_users && session->uid != filter->uid) ||
@@ -346,7 +346,7 @@ static bool busy_found(void *data, const struct waiting *waiting)
 static bool rank_find_busy(const struct rank *rank, struct busy *ret_busy)
 {
 	static const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = 256 };
-	struct walk walk = { &filter, busy_found, ret_busy, registry_now_ns(), 0 };
+	struct walk walk = { &filter, busy_found, ret_busy, clock_now_ns(), 0 };
 
 	*ret_busy = (struct busy){ 0 };
 	list_for_each(struct stream, stream, &rank->context->streams, link) {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "scheduler/guard.h"
+#include "proto/clock.h"
 
 enum mailbox { MAILBOX_EMPTY, MAILBOX_FULL, MAILBOX_DONE, MAILBOX_STOP };
 
@@ -33,14 +34,6 @@ struct copier {
 #define BACKLOG_FOR_HELP (2 * (uint64_t)HCCLD_SLICE)	/* below, handing out costs more than it brings */
 #define SPIN_NS 50000
 
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void futex_sleep(_Atomic uint32_t *word, uint32_t value)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -53,11 +46,11 @@ static void futex_wake_one(_Atomic uint32_t *word)
 
 static uint32_t worker_wait(struct worker *worker)
 {
-	uint64_t since = clock_ns();
+	uint64_t since = clock_now_ns();
 	uint32_t word;
 
 	while ((word = atomic_load_explicit(&worker->mailbox, memory_order_acquire)) != MAILBOX_FULL && word != MAILBOX_STOP) {
-		if (clock_ns() - since < SPIN_NS) {
+		if (clock_now_ns() - since < SPIN_NS) {
 			sched_yield();
 			continue;
 		}

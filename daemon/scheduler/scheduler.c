@@ -20,6 +20,7 @@
 
 #include "scheduler/copier.h"
 #include "scheduler/guard.h"
+#include "proto/clock.h"
 
 #define SPIN_NS 60000
 #define HEARTBEAT_MS 100
@@ -50,14 +51,6 @@ struct scheduler {
 	_Atomic uint32_t event_head, event_tail;	/* read by control, written by the engine thread */
 	uint64_t worked_ns, beat_ns;
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- events: engine thread to control thread ---- */
 
@@ -259,14 +252,14 @@ static void *scheduler_main(void *arg)
 	struct scheduler *scheduler = arg;
 	uint32_t rounds = 0;	/* that did something, since the clock was read */
 
-	scheduler->worked_ns = scheduler->beat_ns = clock_ns();
+	scheduler->worked_ns = scheduler->beat_ns = clock_now_ns();
 	while (!atomic_load_explicit(&scheduler->stop, memory_order_acquire)) {
 		bool worked = scheduler_pass(scheduler);
 		uint64_t now_ns;
 
 		if (worked && ++rounds % 64)
 			continue;	/* the clock is read now and then only */
-		now_ns = clock_ns();
+		now_ns = clock_now_ns();
 		if (now_ns - scheduler->beat_ns > HEARTBEAT_MS * 1000000ull)
 			scheduler_beat(scheduler, now_ns);
 		if (rounds) {
