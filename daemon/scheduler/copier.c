@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One mailbox per worker with one writer at a time: EMPTY -> (engine) FULL -> (worker) DONE -> (engine) EMPTY. The slice is written
- * before FULL and its result before DONE (release), read after (acquire). A worker sleeps on the word itself.
+ * A few boxes per worker, filled and collected in order, so that a worker finds its next slice while the engine copies one itself. Each
+ * box has one writer at a time: EMPTY -> (engine) FULL -> (worker) DONE -> (engine) EMPTY. The slice is written before FULL and its
+ * result before DONE (release), read after (acquire). A worker sleeps on the word of the box that it comes to next.
  */
 #include "scheduler/copier.h"
 
@@ -17,12 +18,21 @@
 #include "scheduler/guard.h"
 #include "proto/clock.h"
 
-enum mailbox { MAILBOX_EMPTY, MAILBOX_FULL, MAILBOX_DONE, MAILBOX_STOP };
+#define BOXES 4u
+#define BACKLOG_FOR_HELP (uint64_t)HCCLD_SLICE	/* below, handing out costs more than it brings */
+#define SPIN_NS 50000
+
+enum box_state { BOX_EMPTY, BOX_FULL, BOX_DONE, BOX_STOP };
+
+struct box {
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint32_t state;
+	struct engine_slice slice;
+};
 
 struct worker {
-	_Alignas(HCCLD_CACHE_LINE) _Atomic uint32_t mailbox;
+	struct box boxes[BOXES];
 	_Atomic uint32_t sleeping;
-	struct engine_slice slice;
+	uint32_t filled, collected;	/* by the engine, so far */
 	pthread_t thread;
 };
 
@@ -30,9 +40,6 @@ struct copier {
 	uint32_t count, out;
 	struct worker *workers;
 };
-
-#define BACKLOG_FOR_HELP (2 * (uint64_t)HCCLD_SLICE)	/* below, handing out costs more than it brings */
-#define SPIN_NS 50000
 
 static void futex_sleep(_Atomic uint32_t *word, uint32_t value)
 {
@@ -44,51 +51,62 @@ static void futex_wake_one(_Atomic uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static uint32_t worker_wait(struct worker *worker)
+static uint32_t worker_wait(struct worker *worker, struct box *box)
 {
 	uint64_t since = clock_now_ns();
-	uint32_t word;
+	uint32_t state;
 
-	while ((word = atomic_load_explicit(&worker->mailbox, memory_order_acquire)) != MAILBOX_FULL && word != MAILBOX_STOP) {
+	while ((state = atomic_load_explicit(&box->state, memory_order_acquire)) != BOX_FULL && state != BOX_STOP) {
 		if (clock_now_ns() - since < SPIN_NS) {
 			sched_yield();
 			continue;
 		}
 		atomic_store_explicit(&worker->sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
-		word = atomic_load_explicit(&worker->mailbox, memory_order_acquire);
-		if (word != MAILBOX_FULL && word != MAILBOX_STOP)
-			futex_sleep(&worker->mailbox, word);
+		state = atomic_load_explicit(&box->state, memory_order_acquire);
+		if (state != BOX_FULL && state != BOX_STOP)
+			futex_sleep(&box->state, state);
 		atomic_store_explicit(&worker->sleeping, 0, memory_order_relaxed);
 	}
-	return word;
+	return state;
 }
 
 static void *worker_main(void *arg)
 {
 	struct worker *worker = arg;
 
-	while (worker_wait(worker) != MAILBOX_STOP) {
-		struct engine_slice *slice = &worker->slice;
+	for (uint32_t i = 0;; i = (i + 1) % BOXES) {
+		struct box *box = &worker->boxes[i];
+		struct engine_slice *slice = &box->slice;
 
+		if (worker_wait(worker, box) == BOX_STOP)
+			return NULL;
 		slice->lost = guard_copy(slice->destination, slice->source, slice->bytes, slice->value, slice->non_temporal);
-		atomic_store_explicit(&worker->mailbox, MAILBOX_DONE, memory_order_release);
+		atomic_store_explicit(&box->state, BOX_DONE, memory_order_release);
 	}
-	return NULL;
 }
 
-static void worker_post(struct worker *worker, uint32_t word)
+static struct box *worker_free_box(struct worker *worker)
 {
-	atomic_store_explicit(&worker->mailbox, word, memory_order_release);
+	struct box *box = &worker->boxes[worker->filled % BOXES];
+
+	return atomic_load_explicit(&box->state, memory_order_relaxed) == BOX_EMPTY ? box : NULL;
+}
+
+static void worker_post(struct worker *worker, enum box_state state)
+{
+	struct box *box = &worker->boxes[worker->filled++ % BOXES];
+
+	atomic_store_explicit(&box->state, state, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&worker->sleeping, memory_order_relaxed))
-		futex_wake_one(&worker->mailbox);
+		futex_wake_one(&box->state);
 }
 
 static void copier_stop(struct copier *copier)
 {
 	for (uint32_t i = 0; i < copier->count; i++) {
-		worker_post(&copier->workers[i], MAILBOX_STOP);
+		worker_post(&copier->workers[i], BOX_STOP);
 		pthread_join(copier->workers[i].thread, NULL);
 	}
 }
@@ -106,7 +124,7 @@ int copier_new(uint32_t count, struct copier **ret_copier)
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		copier->workers[i] = (struct worker){ .mailbox = MAILBOX_EMPTY };
+		copier->workers[i] = (struct worker){ 0 };
 		r = -pthread_create(&copier->workers[i].thread, NULL, worker_main, &copier->workers[i]);
 		if (r < 0) {
 			copier_stop(copier);
@@ -122,12 +140,16 @@ int copier_new(uint32_t count, struct copier **ret_copier)
 
 static bool worker_collect(struct copier *copier, struct worker *worker, struct engine *engine)
 {
-	if (atomic_load_explicit(&worker->mailbox, memory_order_acquire) != MAILBOX_DONE)
-		return false;
-	engine_slice_done(engine, &worker->slice);
-	copier->out--;
-	atomic_store_explicit(&worker->mailbox, MAILBOX_EMPTY, memory_order_relaxed);
-	return true;
+	uint32_t before = worker->collected;
+
+	for (;; worker->collected++, copier->out--) {
+		struct box *box = &worker->boxes[worker->collected % BOXES];
+
+		if (atomic_load_explicit(&box->state, memory_order_acquire) != BOX_DONE)
+			return worker->collected != before;
+		engine_slice_done(engine, &box->slice);
+		atomic_store_explicit(&box->state, BOX_EMPTY, memory_order_relaxed);
+	}
 }
 
 struct copier *copier_free(struct copier *copier, struct engine *engine)
@@ -145,23 +167,30 @@ struct copier *copier_free(struct copier *copier, struct engine *engine)
 	return NULL;
 }
 
+static bool worker_help(struct copier *copier, struct worker *worker, struct engine *engine)
+{
+	struct box *box = worker_free_box(worker);
+
+	if (engine_backlog(engine) < BACKLOG_FOR_HELP || !box || !engine_slice_next(engine, &box->slice))
+		return false;
+	copier->out++;
+	worker_post(worker, BOX_FULL);
+	return true;
+}
+
 bool copier_run(struct copier *copier, struct engine *engine)
 {
-	bool moved = false;
+	bool moved = false, helped;
 
-	for (uint32_t i = 0; i < copier->count; i++) {
-		struct worker *worker = &copier->workers[i];
-
-		moved |= worker_collect(copier, worker, engine);
-		if (engine_backlog(engine) < BACKLOG_FOR_HELP ||
-		    atomic_load_explicit(&worker->mailbox, memory_order_relaxed) != MAILBOX_EMPTY)
-			continue;
-		if (!engine_slice_next(engine, &worker->slice))
-			break;
-		copier->out++;
-		worker_post(worker, MAILBOX_FULL);
-		moved = true;
-	}
+	for (uint32_t i = 0; i < copier->count; i++)
+		moved |= worker_collect(copier, &copier->workers[i], engine);
+	/* one slice each, again and again: what is left is spread over the workers */
+	do {
+		helped = false;
+		for (uint32_t i = 0; i < copier->count; i++)
+			helped |= worker_help(copier, &copier->workers[i], engine);
+		moved |= helped;
+	} while (helped);
 	return moved;
 }
 
