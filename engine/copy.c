@@ -2,7 +2,24 @@
 /* Copies past the cache, for what is too large to stay in it. Portable form; x86-64 has streaming stores. */
 #include "engine/copy.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "proto/limits.h"
+
+/* The kernel's word for it: sysconf and cpuid count the caches of other sockets in on virtual machines. */
+uint64_t copy_non_temporal_min(void)
+{
+	FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
+	unsigned long kib = 0;
+
+	if (file) {
+		if (fscanf(file, "%luK", &kib) != 1)
+			kib = 0;
+		fclose(file);
+	}
+	return kib ? (uint64_t)kib * 1024 / HCCLD_NON_TEMPORAL_PART : HCCLD_NON_TEMPORAL_MIN;
+}
 
 #ifdef __x86_64__
 #include <immintrin.h>

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/copy.h"
 #include "engine/executor.h"
 #include "proto/cleanup.h"
 
@@ -15,6 +16,7 @@ int engine_new(const struct engine_host *host, uint32_t transfers, struct engine
 	if (!engine)
 		return -ENOMEM;
 	engine->host = *host;
+	engine->non_temporal_min = copy_non_temporal_min();
 	engine->pool = calloc(transfers, sizeof(*engine->pool));
 	if (!engine->pool) {
 		free(engine);

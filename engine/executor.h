@@ -37,7 +37,7 @@ struct engine {
 	struct transfer *all;			/* active transfers */
 	struct view_flow copies;		/* flow of transfers without communicator */
 	struct view_flow *current;		/* round robin position */
-	uint64_t backlog;
+	uint64_t backlog, non_temporal_min;
 	struct view_context *dirty;		/* contexts to ring at the end of this pass */
 	struct view_context *running;		/* the one that is being advanced: not rung, but looked at `again` */
 	bool again;

@@ -120,7 +120,7 @@ bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice)
 		.bytes = bytes,
 		.value = transfer->value,
 		/* what waits is more than stays in the cache until somebody reads it */
-		.non_temporal = transfer->bytes >= HCCLD_NON_TEMPORAL_MIN || engine->backlog >= HCCLD_NON_TEMPORAL_MIN,
+		.non_temporal = transfer->bytes >= engine->non_temporal_min || engine->backlog >= engine->non_temporal_min,
 	};
 	transfer->taken += bytes;
 	transfer->out++;

@@ -40,4 +40,5 @@
 /* executor */
 #define HCCLD_SMALL_COPY 32768u		/* copied at once; more becomes a transfer in slices */
 #define HCCLD_SLICE 262144u
-#define HCCLD_NON_TEMPORAL_MIN (2u << 20)
+#define HCCLD_NON_TEMPORAL_PART 8	/* of the last cache, from which on stores pass it */
+#define HCCLD_NON_TEMPORAL_MIN (2u << 20)	/* where the size of that cache is not known */
