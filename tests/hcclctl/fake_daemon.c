@@ -137,7 +137,7 @@ static void answer_list(Hccld__Control__Reply *reply, const Hccld__Control__List
 	session.session = UINT64_MAX - page;
 	session.pid = 4711 + page;
 	session.process = text("ring");
-	session.library = text("0.0.1");
+	session.library = text("0.1.0");
 	session.n_devices = 4;
 	session.devices = used;
 	session.memory = 3 << 20;
