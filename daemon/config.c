@@ -1,247 +1,346 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command line and environment. */
+/* Files, environment and command line become one configuration. */
 #include "daemon/config.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/process.h"
-#include "proto/limits.h"
+#include "base/text.h"
 
-static const char help[] =
-	"Usage: hccld [OPTION...]\n"
-	"The daemon behind HCCL programs on this node: device memory, streams and communicators.\n"
-	"\n"
-	"  --socket PATH            where clients connect (default: $HCCLD_SOCKET, else for root\n"
-	"                           /run/hccld/hccld.sock, else $XDG_RUNTIME_DIR/hccld/hccld.sock)\n"
-	"  --devices N              number of devices, 1 to 64 (default 8)\n"
-	"  --device-memory SIZE     memory of each device, such as 512M or 4G\n"
-	"                           (default: half of the node's memory, shared by all devices)\n"
-	"  --soc-name NAME          what aclrtGetSocName answers (default Ascend910_9391)\n"
-	"  --copy-threads N         threads that copy beside the engine, 0 to 64\n"
-	"                           (default: a quarter of the cores, at most 4)\n"
-	"  --allow-duplicate-items  several items for one peer in a batch go in list order\n"
-	"                           (also $HCCLD_ALLOW_DUPLICATE_ITEMS=1)\n"
-	"  --keeper, --no-keeper    hold the state in a process of its own, so that the daemon can be\n"
-	"                           restarted (default: unless a service manager does)\n"
-	"  --ready-fd N             write a line to descriptor N, and close it, when serving\n"
-	"  --log-level LEVEL        error, warning, notice, info or debug (default info)\n"
-	"  --version, --help\n";
+#define SYSTEM_SOCKET "/run/hccld/hccld.sock"
+#define SYSTEM_FILE HCCLD_SYSCONFDIR "/hccld/hccld.conf"
+#define OPTIONS_MAX (2 * CONFIG_SETTINGS_MAX + 8)
+#define PATH_SIZE 4096
 
 enum option_id {
-	OPTION_SOCKET = 1,
-	OPTION_DEVICES,
-	OPTION_DEVICE_MEMORY,
-	OPTION_SOC_NAME,
-	OPTION_COPY_THREADS,
-	OPTION_ALLOW_DUPLICATE_ITEMS,
-	OPTION_KEEPER,
-	OPTION_NO_KEEPER,
+	OPTION_CONFIG = 1,
+	OPTION_CHECK_CONFIG,
 	OPTION_READY_FD,
-	OPTION_LOG_LEVEL,
 	OPTION_VERSION,
 	OPTION_HELP,
+	OPTION_SETTING = 1000, /* and the index of the setting */
+	OPTION_NO_SETTING = 2000,
 };
 
-static const struct option options[] = {
-	{ "socket", required_argument, NULL, OPTION_SOCKET },
-	{ "devices", required_argument, NULL, OPTION_DEVICES },
-	{ "device-memory", required_argument, NULL, OPTION_DEVICE_MEMORY },
-	{ "soc-name", required_argument, NULL, OPTION_SOC_NAME },
-	{ "copy-threads", required_argument, NULL, OPTION_COPY_THREADS },
-	{ "allow-duplicate-items", no_argument, NULL, OPTION_ALLOW_DUPLICATE_ITEMS },
-	{ "keeper", no_argument, NULL, OPTION_KEEPER },
-	{ "no-keeper", no_argument, NULL, OPTION_NO_KEEPER },
+static const struct option fixed_options[] = {
+	{ "config", required_argument, NULL, OPTION_CONFIG },
+	{ "check-config", no_argument, NULL, OPTION_CHECK_CONFIG },
 	{ "ready-fd", required_argument, NULL, OPTION_READY_FD },
-	{ "log-level", required_argument, NULL, OPTION_LOG_LEVEL },
 	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ "help", no_argument, NULL, OPTION_HELP },
-	{ 0 },
+};
+#define FIXED_COUNT (sizeof(fixed_options) / sizeof(fixed_options[0]))
+
+/* What getopt_long() needs, and the names it points to. */
+struct option_table {
+	struct option options[OPTIONS_MAX];
+	char names[2 * CONFIG_SETTINGS_MAX][64];
 };
 
-static int config_fail(const char *option, const char *value, const char *expected)
+/* The command line, taken apart; texts are argv's. */
+struct command_line {
+	const char *values[CONFIG_SETTINGS_MAX]; /* NULL: not given */
+	const char *file;			 /* --config */
+	int ready_fd;
+	bool is_check, is_version, is_help;
+	char **arguments; /* after the options */
+	int argument_count;
+};
+
+static void option_table_init(struct option_table *table)
 {
-	fprintf(stderr, "hccld: --%s %s: %s\n", option, value, expected);
-	return -EINVAL;
+	size_t n = 0;
+
+	memset(table, 0, sizeof(*table));
+	for (; n < FIXED_COUNT; n++)
+		table->options[n] = fixed_options[n];
+	for (size_t i = 0; i < config_setting_count; i++) {
+		bool is_bool = config_settings[i].type == SETTING_BOOL;
+		char *name = table->names[2 * i], *no_name = table->names[2 * i + 1];
+
+		setting_option(&config_settings[i], name, sizeof(table->names[0]));
+		table->options[n++] =
+			(struct option){ name, is_bool ? no_argument : required_argument, NULL,
+					 OPTION_SETTING + (int)i };
+		if (!is_bool)
+			continue;
+		snprintf(no_name, sizeof(table->names[0]), "no-%.60s", name);
+		table->options[n++] =
+			(struct option){ no_name, no_argument, NULL, OPTION_NO_SETTING + (int)i };
+	}
 }
 
-static int parse_number(const char *value, uint64_t low, uint64_t high, uint64_t *ret_number)
+static int parse_ready_fd(const char *text, int *ret_fd)
 {
 	char *end;
-	unsigned long long number;
+	long number = strtol(text, &end, 10);
 
-	errno = 0;
-	number = strtoull(value, &end, 10);
-	if (value[0] < '0' || value[0] > '9' || *end || errno || number < low || number > high)
+	if (text[0] < '0' || text[0] > '9' || *end || number < 3 || number > 1 << 20)
 		return -EINVAL;
-	*ret_number = number;
+	*ret_fd = (int)number;
 	return 0;
 }
 
-/* 4096, 512K, 512M, 4G, 1T, with or without iB or B behind the letter */
-static int parse_size(const char *value, uint64_t *ret_bytes)
+static void command_line_take(struct command_line *line, int id, const char *argument,
+			      struct config_report *report)
 {
-	static const char units[] = "KMGT";
-	char *end;
-	const char *unit;
-	unsigned long long number;
-	unsigned int shift = 0;
-
-	errno = 0;
-	number = strtoull(value, &end, 10);
-	if (value[0] < '0' || value[0] > '9' || errno)
-		return -EINVAL;
-	unit = *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
-	if (*end && !unit)
-		return -EINVAL;
-	if (unit) {
-		shift = (unsigned int)(unit - units + 1) * 10;
-		end++;
-		if (strcmp(end, "") != 0 && strcmp(end, "B") != 0 && strcmp(end, "iB") != 0)
-			return -EINVAL;
-	}
-	if (number == 0 || number > UINT64_MAX >> 17 >> shift)
-		return -EINVAL;
-	*ret_bytes = (uint64_t)number << shift;
-	return 0;
-}
-
-static int config_set_socket(struct config *config, const char *path)
-{
-	if (path[0] != '/' || strlen(path) >= sizeof(config->socket_path)) {
-		fprintf(stderr,
-			"hccld: socket '%s': an absolute path of at most %zu bytes is needed\n",
-			path, sizeof(config->socket_path) - 1);
-		return -EINVAL;
-	}
-	strcpy(config->socket_path, path);
-	return 0;
-}
-
-/* One option; those without argument have @value NULL. */
-static int config_set(struct config *config, enum option_id id, const char *value)
-{
-	uint64_t number = 0;
-
 	switch (id) {
-	case OPTION_SOCKET:
-		config->is_default_path = false;
-		return config_set_socket(config, value);
-	case OPTION_DEVICES:
-		if (parse_number(value, 1, HCCLD_DEVICES_MAX, &number) < 0)
-			return config_fail("devices", value, "a number from 1 to 64");
-		config->device_count = (uint32_t)number;
-		return 0;
-	case OPTION_DEVICE_MEMORY:
-		if (parse_size(value, &config->device_memory) < 0)
-			return config_fail("device-memory", value, "a size such as 512M or 4G");
-		return 0;
-	case OPTION_SOC_NAME:
-		if (!*value || strlen(value) >= sizeof(config->soc_name))
-			return config_fail("soc-name", value, "a name of 1 to 63 bytes");
-		strcpy(config->soc_name, value);
-		return 0;
-	case OPTION_COPY_THREADS:
-		if (parse_number(value, 0, 64, &number) < 0)
-			return config_fail("copy-threads", value, "a number from 0 to 64");
-		config->copy_threads = (uint32_t)number;
-		return 0;
+	case OPTION_CONFIG:
+		line->file = argument;
+		return;
+	case OPTION_CHECK_CONFIG:
+		line->is_check = true;
+		return;
 	case OPTION_READY_FD:
-		if (parse_number(value, 3, 1 << 20, &number) < 0)
-			return config_fail("ready-fd", value, "the number of an open descriptor");
-		config->ready_fd = (int)number;
-		return 0;
-	case OPTION_LOG_LEVEL:
-		if (log_level_parse(value, &config->log_level) < 0)
-			return config_fail("log-level", value,
-					   "error, warning, notice, info or debug");
-		return 0;
-	case OPTION_ALLOW_DUPLICATE_ITEMS:
-		config->allow_duplicate_items = true;
-		return 0;
-	case OPTION_KEEPER:
-	case OPTION_NO_KEEPER:
-		config->use_keeper = id == OPTION_KEEPER;
-		return 0;
+		if (parse_ready_fd(argument, &line->ready_fd) < 0)
+			config_complain(report,
+					"--ready-fd is '%s', but must be the number of an open "
+					"descriptor, 3 or more",
+					argument);
+		return;
 	case OPTION_VERSION:
-		puts("hccld " HCCLD_VERSION);
-		return 1;
+		line->is_version = true;
+		return;
 	case OPTION_HELP:
-		fputs(help, stdout);
-		return 1;
+		line->is_help = true;
+		return;
 	}
-	fprintf(stderr, "hccld: see hccld --help\n");
-	return -EINVAL;
+	if (id >= OPTION_NO_SETTING)
+		line->values[id - OPTION_NO_SETTING] = "no";
+	else if (id >= OPTION_SETTING)
+		line->values[id - OPTION_SETTING] = argument ? argument : "yes";
+	else
+		config_complain(report,
+				"the options are listed by hccld --help"); /* getopt said which */
 }
 
-static int config_default_socket(struct config *config)
+static void command_line_parse(int argc, char **argv, struct config_report *report,
+			       struct command_line *line)
 {
-	const char *path = getenv("HCCLD_SOCKET");
+	struct option_table table;
+	int id;
+
+	option_table_init(&table);
+	*line = (struct command_line){ .ready_fd = -1 };
+	optind = 0;
+	opterr = report->say != NULL;
+	while ((id = getopt_long(argc, argv, "", table.options, NULL)) != -1)
+		command_line_take(line, id == '?' ? 0 : id, optarg, report);
+	line->arguments = argv + optind;
+	line->argument_count = argc - optind;
+	if (line->argument_count && !line->is_check)
+		config_complain(report,
+				"'%s': there are no arguments without option; see hccld --help",
+				argv[optind]);
+}
+
+static const char *variable(const struct setting *setting)
+{
+	const char *value = setting->environment ? getenv(setting->environment) : NULL;
+
+	return value && *value ? value : NULL;
+}
+
+/* Where clients connect if nobody says otherwise. Empty: that is not known. */
+static void default_socket(char *path, size_t size)
+{
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char buffer[256];
 
-	if (path && *path)
-		return config_set_socket(config, path);
-	config->is_default_path = true;
+	path[0] = 0;
 	if (geteuid() == 0)
-		return config_set_socket(config, "/run/hccld/hccld.sock");
-	if (!runtime || !*runtime) {
-		/* --socket may still come */
-		config->socket_path[0] = 0;
-		return 0;
-	}
-	snprintf(buffer, sizeof(buffer), "%s/hccld/hccld.sock", runtime);
-	return config_set_socket(config, buffer);
+		snprintf(path, size, "%s", SYSTEM_SOCKET);
+	else if (runtime && *runtime)
+		snprintf(path, size, "%s/hccld/hccld.sock", runtime);
 }
 
-static int config_defaults(struct config *config)
+/*
+ * A private daemon has a socket of its own, and reads no file unless told. What the file says about the socket cannot matter here.
+ */
+static bool is_private(const struct command_line *line)
 {
-	const char *duplicates = getenv("HCCLD_ALLOW_DUPLICATE_ITEMS");
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	const struct setting *setting = config_find("daemon", "socket");
+	const char *given = line->values[setting - config_settings];
+	char path[PATH_SIZE];
 
-	*config = (struct config){ .device_count = 8, .ready_fd = -1, .log_level = LOG_LEVEL_INFO };
-	strcpy(config->soc_name, "Ascend910_9391");
-	config->copy_threads = cores >= 16 ? 4 : cores >= 4 ? (uint32_t)cores / 4 : cores >= 2;
-	config->allow_duplicate_items = duplicates && strcmp(duplicates, "1") == 0;
-	config->use_keeper = !getenv("NOTIFY_SOCKET");
-	return config_default_socket(config);
+	if (!given)
+		given = variable(setting);
+	default_socket(path, sizeof(path));
+	if (!given || strcmp(given, "auto") == 0)
+		given = path;
+	return *given && strcmp(given, SYSTEM_SOCKET) != 0;
+}
+
+static void read_files(const struct command_line *line, struct config *config,
+		       struct config_report *report)
+{
+	const char *file = line->file;
+	char directory[PATH_SIZE];
+
+	if (!file && !line->is_check && is_private(line))
+		return;
+	if (!file)
+		file = SYSTEM_FILE;
+	/* an administrator who is content with the defaults may remove it, also if the unit names it */
+	config_read_file(file, strcmp(file, SYSTEM_FILE) == 0, config, report);
+	snprintf(directory, sizeof(directory), "%s.d", file);
+	config_read_directory(directory, config, report);
+}
+
+/* What stands for a better value gets it. */
+static void config_complete(struct config *config, struct config_report *report)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t memory = memory_total();
+
+	if (!config->socket[0]) {
+		default_socket(config->socket, sizeof(config->socket));
+		if (!config->socket[0])
+			config_complain(report, "neither --socket, the configuration, HCCLD_SOCKET "
+						"nor XDG_RUNTIME_DIR says where to listen");
+	}
+	if (config_origin(config, config_find("daemon", "keeper"))->is_word)
+		config->keeper = !getenv("NOTIFY_SOCKET");
+	if (config->copy_threads == UINT32_MAX)
+		config->copy_threads = cores >= 16  ? 4
+				       : cores >= 4 ? (uint32_t)cores / 4
+						    : cores >= 2;
+	config->host_memory = memory == UINT64_MAX ? 4ull << 30 : memory / 2;
+	if (config->device_memory == UINT64_MAX)
+		config->device_memory = config->host_memory / config->devices;
+	/* whole pages */
+	config->device_memory = (config->device_memory + 4095) & ~4095ull;
+}
+
+/* What overrides the files. */
+static void apply_overrides(const struct command_line *line, struct config *config,
+			    struct config_report *report)
+{
+	for (size_t i = 0; i < config_setting_count; i++) {
+		const struct setting *setting = &config_settings[i];
+		char where[80] = "--";
+
+		/* a variable that the command line overrides may say anything */
+		if (!line->values[i] && variable(setting))
+			config_set(config, setting, variable(setting), ORIGIN_ENVIRONMENT,
+				   setting->environment, report);
+		if (!line->values[i])
+			continue;
+		setting_option(setting, where + 2, sizeof(where) - 2);
+		config_set(config, setting, line->values[i], ORIGIN_COMMAND_LINE, where, report);
+	}
+}
+
+static void config_build(const struct command_line *line, struct config *config,
+			 struct config_report *report)
+{
+	config_init(config);
+	config->ready_fd = line->ready_fd;
+	read_files(line, config, report);
+	apply_overrides(line, config, report);
+	config_complete(config, report);
+}
+
+int config_load(int argc, char **argv, struct config_report *report, struct config *ret_config)
+{
+	struct command_line line;
+	struct config config;
+
+	command_line_parse(argc, argv, report, &line);
+	config_build(&line, &config, report);
+	if (report->count)
+		return -EINVAL;
+	*ret_config = config;
+	return 0;
+}
+
+static void say_on_stderr(void *data, const char *problem)
+{
+	(void)data;
+	fprintf(stderr, "hccld: %s\n", problem);
+}
+
+static void print_help(void)
+{
+	fputs("Usage: hccld [OPTION...]\n"
+	      "       hccld --check-config [--config FILE | FILE...]\n"
+	      "The daemon behind HCCL programs on this node: device memory, streams and communicators.\n"
+	      "\n"
+	      "Settings, also for the configuration file, with _ for - (man hccld.conf):\n",
+	      stdout);
+	config_print_options();
+	fputs("\n"
+	      "Other options:\n"
+	      "  --config FILE\n"
+	      "      read FILE, then FILE.d/*.conf (default for a daemon on " SYSTEM_SOCKET ":\n"
+	      "      " SYSTEM_FILE "; for others: none)\n"
+	      "  --check-config [FILE...]\n"
+	      "      check FILEs, or what would be read, tell all errors, and exit: 0 if there are none, else 1\n"
+	      "  --ready-fd N\n"
+	      "      write a line to descriptor N, and close it, when serving\n"
+	      "  --version, --help\n",
+	      stdout);
+}
+
+/* --check-config: 1 if all is well. */
+static int config_check(const struct command_line *line, struct config_report *report)
+{
+	struct config config;
+
+	config_init(&config);
+	if (!line->argument_count) {
+		read_files(line, &config, report);
+		apply_overrides(line, &config, report);
+	}
+	for (int i = 0; i < line->argument_count; i++) {
+		/* each by itself: they need not belong together */
+		config_init(&config);
+		config_read_file(line->arguments[i], false, &config, report);
+	}
+	if (report->count) {
+		fprintf(stderr, "hccld: %u error%s\n", report->count,
+			report->count == 1 ? "" : "s");
+		return -EBADMSG;
+	}
+	printf("the configuration is valid%s\n",
+	       line->argument_count || config.files[0] ? "" : ": there is no file, defaults apply");
+	return 1;
+}
+
+/* Descriptors of an earlier process wait for us, and with them its clients. */
+static bool is_restart(void)
+{
+	const char *names = getenv("LISTEN_FDNAMES");
+
+	return names && strstr(names, "registry");
 }
 
 int config_parse(int argc, char **argv, struct config *ret_config)
 {
+	struct config_report report = { .say = say_on_stderr };
+	struct command_line line;
 	struct config config;
-	uint64_t memory = memory_total();
-	int id, r;
 
-	r = config_defaults(&config);
-	if (r < 0)
-		return r;
-	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		r = config_set(&config, id == '?' ? 0 : (enum option_id)id, optarg);
-		if (r != 0)
-			return r;
-	}
-	if (optind < argc) {
-		fprintf(stderr,
-			"hccld: '%s': there are no arguments without option; see hccld --help\n",
-			argv[optind]);
+	command_line_parse(argc, argv, &report, &line);
+	if (report.count)
 		return -EINVAL;
-	}
-	if (!config.socket_path[0]) {
-		fprintf(stderr,
-			"hccld: neither --socket, HCCLD_SOCKET nor XDG_RUNTIME_DIR says where to listen\n");
+	if (line.is_help)
+		print_help();
+	else if (line.is_version)
+		puts("hccld " HCCLD_VERSION);
+	if (line.is_help || line.is_version)
+		return 1;
+	if (line.is_check)
+		return config_check(&line, &report);
+	/* what somebody wrote into a file must not keep clients from their daemon after a crash */
+	report.is_lenient = is_restart();
+	config_build(&line, &config, &report);
+	if (report.count)
 		return -EINVAL;
-	}
-	config.host_memory = memory == UINT64_MAX ? 4ull << 30 : memory / 2;
-	if (!config.device_memory)
-		config.device_memory = config.host_memory / config.device_count;
-	/* whole pages */
-	config.device_memory = (config.device_memory + 4095) & ~4095ull;
 	*ret_config = config;
 	return 0;
 }

@@ -18,6 +18,7 @@
 #include "control/control.h"
 #include "daemon/endpoint.h"
 #include "proto/cleanup.h"
+#include "proto/clock.h"
 #include "registry/registry.h"
 #include "registry/restore.h"
 #include "scheduler/scheduler.h"
@@ -27,7 +28,9 @@
 #define STATUS_MS 5000
 
 struct daemon {
-	const struct config *config;
+	struct config *config;
+	int argc;
+	char **argv;
 	struct service *service;
 	struct registry *registry;
 	struct loop *loop;
@@ -54,12 +57,41 @@ static void daemon_deinit(struct daemon *daemon)
 	service_free(daemon->service);
 }
 
+static struct control_options control_options_of(const struct config *config)
+{
+	return (struct control_options){
+		.version = HCCLD_VERSION,
+		.soc_name = config->soc_name,
+		.socket_path = config->socket,
+		.copy_threads = config->copy_threads,
+		.allow_duplicate_items = config->allow_duplicate_items,
+	};
+}
+
+static void daemon_reload(struct daemon *daemon)
+{
+	struct control_options options;
+	char state[64];
+
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+		 clock_now_ns() / 1000);
+	service_notify(daemon->service, state);
+	if (config_reload(daemon->argc, daemon->argv, daemon->config) > 0) {
+		options = control_options_of(daemon->config);
+		log_set_level((enum log_level)daemon->config->log_level);
+		control_set_options(daemon->control, &options);
+	}
+	service_notify(daemon->service, "READY=1");
+}
+
 static void daemon_signal(void *data, int number)
 {
 	struct daemon *daemon = data;
 
 	if (number == SIGHUP) {
-		log_info("SIGHUP: there is no configuration file to read again");
+		/* before it serves there is nothing to change */
+		if (daemon->control)
+			daemon_reload(daemon);
 		return;
 	}
 	log_info("%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -111,12 +143,12 @@ static int daemon_listen(struct daemon *daemon)
 
 	daemon->listen_fd = store->take(store->data, STORE_LISTEN);
 	daemon->owns_path = true;
-	if (daemon->listen_fd >= 0 && endpoint_is_at(daemon->listen_fd, config->socket_path))
+	if (daemon->listen_fd >= 0 && endpoint_is_at(daemon->listen_fd, config->socket))
 		return 0;
 	if (daemon->listen_fd >= 0) {
 		log_warning(
 			"the socket file %s is gone or another one: clients that were about to connect have to try again",
-			config->socket_path);
+			config->socket);
 		store->remove(store->data, STORE_LISTEN);
 		close_fdp(&daemon->listen_fd);
 	} else {
@@ -125,7 +157,7 @@ static int daemon_listen(struct daemon *daemon)
 		if (daemon->listen_fd >= 0)
 			return 0;
 	}
-	r = endpoint_listen(config->socket_path, true, &daemon->listen_fd);
+	r = endpoint_listen(config->socket, true, &daemon->listen_fd);
 	if (r < 0)
 		return r;
 	return store->add(store->data, STORE_LISTEN, daemon->listen_fd);
@@ -134,7 +166,7 @@ static int daemon_listen(struct daemon *daemon)
 static int daemon_open_registry(struct daemon *daemon)
 {
 	const struct config *config = daemon->config;
-	const struct registry_options options = { .device_count = config->device_count,
+	const struct registry_options options = { .device_count = config->devices,
 						  .device_memory = config->device_memory,
 						  .host_memory = config->host_memory };
 	bool is_inherited;
@@ -187,13 +219,7 @@ static int daemon_watch(struct daemon *daemon)
 static int daemon_serve(struct daemon *daemon)
 {
 	const struct config *config = daemon->config;
-	const struct control_options options = {
-		.version = HCCLD_VERSION,
-		.soc_name = config->soc_name,
-		.socket_path = config->socket_path,
-		.copy_threads = config->copy_threads,
-		.allow_duplicate_items = config->allow_duplicate_items,
-	};
+	const struct control_options options = control_options_of(config);
 	struct text text;
 	char memory[64];
 	int r;
@@ -213,7 +239,7 @@ static int daemon_serve(struct daemon *daemon)
 	text_init(&text, memory, sizeof(memory));
 	text_add_bytes(&text, config->device_memory);
 	log_info("hccld %s serves %s: %" PRIu32 " devices of %s, incarnation %" PRIu32,
-		 HCCLD_VERSION, config->socket_path, config->device_count, memory,
+		 HCCLD_VERSION, config->socket, config->devices, memory,
 		 atomic_load(&daemon->registry->beacon->incarnation));
 	loop_run(daemon->loop);
 	return 0;
@@ -230,14 +256,18 @@ static void raise_descriptor_limit(void)
 		log_warning("the limit of open files stays at its soft value: %s", strerror(errno));
 }
 
-int daemon_run(const struct config *config)
+int daemon_run(struct config *config, int argc, char **argv)
 {
-	CLEANUP(daemon_deinit) struct daemon daemon = { .config = config, .listen_fd = -1 };
+	CLEANUP(daemon_deinit) struct daemon daemon = {
+		.config = config, .argc = argc, .argv = argv, .listen_fd = -1
+	};
 	pid_t parent = getppid();
 	int r;
 
 	raise_descriptor_limit();
 	signal(SIGPIPE, SIG_IGN);
+	/* until the loop is there; the configuration has just been read */
+	signal(SIGHUP, SIG_IGN);
 	r = service_new(&daemon.service);
 	if (r < 0)
 		return r;
@@ -262,6 +292,6 @@ int daemon_run(const struct config *config)
 	 * service for good it removes the name, unless it has ended itself.
 	 */
 	if (daemon.owns_path && (!service_has_manager(daemon.service) || getppid() != parent))
-		unlink(config->socket_path);
+		unlink(config->socket);
 	return r;
 }

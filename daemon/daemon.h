@@ -4,5 +4,8 @@
 
 struct config;
 
-/* Serves until SIGTERM or SIGINT. 0, or a negative errno with the reason in the log. */
-int daemon_run(const struct config *config);
+/*
+ * Serves until SIGTERM or SIGINT; SIGHUP reads the configuration again, which the command line (@argc, @argv) leads to, and changes
+ * @config. 0, or a negative errno with the reason in the log.
+ */
+int daemon_run(struct config *config, int argc, char **argv);

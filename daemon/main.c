@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,6 +8,8 @@
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/keeper.h"
+
+#define EXIT_USAGE 2 /* wrong options or settings */
 
 /* What is opened later must not become one of the standard descriptors. */
 static void open_standard_fds(void)
@@ -28,15 +31,15 @@ int main(int argc, char **argv)
 	open_standard_fds();
 	r = config_parse(argc, argv, &config);
 	if (r != 0)
-		return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-	log_init(config.log_level);
-	if (config.use_keeper) {
-		const struct keeper_options options = { .socket_path = config.socket_path,
+		return r == -EINVAL ? EXIT_USAGE : r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	log_init((enum log_level)config.log_level);
+	if (config.keeper) {
+		const struct keeper_options options = { .socket_path = config.socket,
 							.ready_fd = config.ready_fd,
 							.argc = argc,
 							.argv = argv };
 
 		return keeper_run(&options);
 	}
-	return daemon_run(&config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return daemon_run(&config, argc, argv) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

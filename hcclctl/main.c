@@ -5,6 +5,7 @@
  */
 #include "hcclctl/command.h"
 #include "hcclctl/query.h"
+#include "proto/spelling.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -62,35 +63,6 @@ static void print_overview(FILE *file)
 	      file);
 }
 
-/* Edits (insert, delete, replace, swap neighbours) from @a to @b; both at most 31 characters. */
-static unsigned int edit_distance(const char *a, const char *b)
-{
-	unsigned int rows[3][32] = { 0 };
-	size_t a_size = strlen(a), b_size = strlen(b);
-
-	for (size_t j = 0; j <= b_size; j++)
-		rows[1][j] = (unsigned int)j;
-	for (size_t i = 1; i <= a_size; i++) {
-		memmove(rows[0], rows[1], sizeof(rows[0]));
-		if (i > 1)
-			memcpy(rows[1], rows[2], sizeof(rows[0]));
-		rows[2][0] = (unsigned int)i;
-		for (size_t j = 1; j <= b_size; j++) {
-			unsigned int best = rows[1][j - 1] + (a[i - 1] != b[j - 1]);
-
-			if (rows[1][j] + 1 < best)
-				best = rows[1][j] + 1;
-			if (rows[2][j - 1] + 1 < best)
-				best = rows[2][j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    rows[0][j - 2] + 1 < best)
-				best = rows[0][j - 2] + 1;
-			rows[2][j] = best;
-		}
-	}
-	return a_size ? rows[2][b_size] : (unsigned int)b_size;
-}
-
 /* The command that @name was probably meant to be, or NULL. */
 static const char *suggestion(const char *name)
 {
@@ -106,10 +78,8 @@ static const char *suggestion(const char *name)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (!strcmp(name, others[i][0]))
 			return others[i][1];
-	if (strlen(name) > 31)
-		return NULL;
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
-		unsigned int distance = edit_distance(name, commands[i].name);
+		unsigned int distance = spelling_distance(name, commands[i].name);
 
 		if (distance < best_distance && distance < strlen(commands[i].name)) {
 			best_distance = distance;

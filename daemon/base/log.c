@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum log_level threshold = LOG_LEVEL_INFO;
+static _Atomic(enum log_level) threshold = LOG_LEVEL_INFO;
 static bool is_journal;
 
 static const char *const names[] = { [LOG_LEVEL_ERROR] = "error",
@@ -29,6 +29,11 @@ void log_init(enum log_level level)
 	threshold = level;
 	is_journal = stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
 		     fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+void log_set_level(enum log_level level)
+{
+	threshold = level;
 }
 
 int log_level_parse(const char *name, enum log_level *ret_level)

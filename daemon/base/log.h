@@ -14,6 +14,7 @@ enum log_level {
 };
 
 void log_init(enum log_level level);
+void log_set_level(enum log_level level);
 /* -EINVAL: no such name ("error", "warning", "notice", "info", "debug"). */
 int log_level_parse(const char *name, enum log_level *ret_level);
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -121,6 +121,11 @@ struct control *control_free(struct control *control)
 	return NULL;
 }
 
+void control_set_options(struct control *control, const struct control_options *options)
+{
+	control->options = *options;
+}
+
 static void control_freep(struct control **control)
 {
 	control_free(*control);

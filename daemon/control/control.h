@@ -46,6 +46,8 @@ struct control {
  */
 int control_new(const struct control_options *options, struct loop *loop, struct registry *registry,
 		int listen_fd, struct control **ret_control);
+/* Those that can change while it serves: what new sessions get. Strings as at control_new(). */
+void control_set_options(struct control *control, const struct control_options *options);
 /*
  * Stops serving; sessions stay in the registry and the store. Before loop_free() and
  * registry_free(). Takes NULL.

@@ -97,6 +97,8 @@ class CommandLine(Case):
     def test_manual_names_every_option(self):
         for page, programs in (("hcclctl.1.scd", [[HCCLCTL, command] for command in COMMANDS]), ("hccld.8.scd", [[HCCLD]])):
             text = (MAN / page).read_text()
+            if page == "hccld.8.scd":  # settings are there
+                text += (BUILD / "man" / "hccld.conf.5.scd").read_text()
             for program in programs:
                 help_text = subprocess.run([*program, "--help"], capture_output=True, text=True, check=True,
                                            env=environment(self.directory)).stdout

@@ -62,7 +62,7 @@ FORBIDDEN = {
 OWNED = [
     (["uv.h", "uv/*"], ["daemon/base/loop.c"]),
     (["systemd/*"], ["daemon/manager_systemd.c", "daemon/base/log.c"]),
-    (["daemon/config.h"], ["daemon/daemon.c", "daemon/main.c", "daemon/config.c", "tests/*"]),
+    (["daemon/config.h"], ["daemon/daemon.c", "daemon/main.c", "daemon/config*.c", "tests/*"]),
 ]
 
 # In pieces, so that this file does not contain them.

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every setting of the daemon, in one table. man/hccld.conf.5.scd and systemd/hccld.conf list the same; a test compares them. */
+#include "daemon/config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "proto/limits.h"
+#include "proto/spelling.h"
+
+/* Where a field is, if it has the right type. */
+#define AT(ctype, field) \
+	_Generic(((struct config *)0)->field, ctype : offsetof(struct config, field))
+#define SIZE(field) sizeof(((struct config *)0)->field)
+
+#define ROW(kind, ctype, section_, key_, field_, initial_, ...)                                \
+	{                                                                                      \
+		.section = #section_, .key = #key_, .type = kind, .offset = AT(ctype, field_), \
+		.size = SIZE(field_), .initial = initial_, __VA_ARGS__                         \
+	}
+/* (section, key, default, then .help, and what else there is to say) */
+#define BOOL(section, key, initial, ...) \
+	ROW(SETTING_BOOL, bool, section, key, key, initial, __VA_ARGS__)
+#define INTEGER(section, key, low_, high_, initial, ...)                                       \
+	ROW(SETTING_INTEGER, uint32_t, section, key, key, initial, .low = low_, .high = high_, \
+	    __VA_ARGS__)
+#define BYTES(section, key, low_, high_, initial, ...)                                       \
+	ROW(SETTING_BYTES, uint64_t, section, key, key, initial, .low = low_, .high = high_, \
+	    __VA_ARGS__)
+/* in ms; the field is key_ms */
+#define DURATION(section, key, low_, high_, initial, ...)                             \
+	ROW(SETTING_DURATION, uint32_t, section, key, key##_ms, initial, .low = low_, \
+	    .high = high_, __VA_ARGS__)
+#define CHOICE(section, key, choices_, initial, ...) \
+	ROW(SETTING_CHOICE, uint32_t, section, key, key, initial, .choices = choices_, __VA_ARGS__)
+#define TEXT(section, key, initial, ...)                                                       \
+	ROW(SETTING_TEXT, char *, section, key, key, initial, .low = 1, .high = SIZE(key) - 1, \
+	    __VA_ARGS__)
+#define PATH(section, key, initial, ...)                                                       \
+	ROW(SETTING_PATH, char *, section, key, key, initial, .low = 1, .high = SIZE(key) - 1, \
+	    __VA_ARGS__)
+#define RELOADABLE .is_reloadable = true
+
+static const struct setting_choice log_levels[] = {
+	{ "error", LOG_LEVEL_ERROR },	{ "warning", LOG_LEVEL_WARNING },
+	{ "notice", LOG_LEVEL_NOTICE }, { "info", LOG_LEVEL_INFO },
+	{ "debug", LOG_LEVEL_DEBUG },	{ NULL, 0 },
+};
+
+/* clang-format off */
+const struct setting config_settings[] = {
+	PATH(daemon, socket, "auto", .word = "auto", .environment = "HCCLD_SOCKET",
+	     .help = "where clients connect; auto: /run/hccld/hccld.sock for root, else $XDG_RUNTIME_DIR/hccld/hccld.sock"),
+	BOOL(daemon, keeper, "auto", .word = "auto",
+	     .help = "hold the state in a process of its own, so that the daemon can be restarted; auto: unless a service manager does"),
+	INTEGER(daemon, copy_threads, 0, 64, "auto", .word = "auto",
+		.help = "threads that copy beside the engine; auto: a quarter of the cores, at most 4"),
+	BOOL(daemon, allow_duplicate_items, "no", RELOADABLE, .environment = "HCCLD_ALLOW_DUPLICATE_ITEMS",
+	     .help = "several items for one peer in a batch go in list order instead of failing"),
+	INTEGER(devices, devices, 1, HCCLD_DEVICES_MAX, "8",
+		.help = "number of devices"),
+	BYTES(devices, device_memory, 1, 1ull << 47, "auto", .word = "auto",
+	      .help = "memory of each device; auto: half of the node's memory, shared by all devices"),
+	TEXT(devices, soc_name, "Ascend910_9391",
+	     .help = "what aclrtGetSocName answers"),
+	CHOICE(log, log_level, log_levels, "info", RELOADABLE,
+	       .help = "what is less important than this is not logged"),
+};
+/* clang-format on */
+
+const size_t config_setting_count = sizeof(config_settings) / sizeof(config_settings[0]);
+static_assert(sizeof(config_settings) / sizeof(config_settings[0]) <= CONFIG_SETTINGS_MAX,
+	      "struct config has no room for so many origins");
+
+struct origin *config_origin(struct config *config, const struct setting *setting)
+{
+	return &config->origins[setting - config_settings];
+}
+
+void config_init(struct config *config)
+{
+	*config = (struct config){ .ready_fd = -1 };
+	for (size_t i = 0; i < config_setting_count; i++) {
+		int r = setting_parse(&config_settings[i], config_settings[i].initial, config,
+				      &config->origins[i].is_word);
+
+		assert(r == 0);
+		(void)r;
+	}
+}
+
+const struct setting *config_find(const char *section, const char *key)
+{
+	for (size_t i = 0; i < config_setting_count; i++) {
+		const struct setting *setting = &config_settings[i];
+
+		if (strcmp(setting->key, key) == 0 &&
+		    (!section || strcmp(setting->section, section) == 0))
+			return setting;
+	}
+	return NULL;
+}
+
+const struct setting *config_guess(const char *key)
+{
+	const struct setting *best = NULL;
+	unsigned int best_distance = 4;
+
+	for (size_t i = 0; i < config_setting_count; i++) {
+		const char *candidate = config_settings[i].key;
+		unsigned int distance = spelling_distance(key, candidate);
+
+		if (distance < best_distance && distance < strlen(candidate) / 2) {
+			best_distance = distance;
+			best = &config_settings[i];
+		}
+	}
+	return best;
+}
+
+/* The first row of its section. */
+static bool is_first(size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (strcmp(config_settings[i].section, config_settings[index].section) == 0)
+			return false;
+	return true;
+}
+
+bool config_has_section(const char *section)
+{
+	for (size_t i = 0; i < config_setting_count; i++)
+		if (strcmp(config_settings[i].section, section) == 0)
+			return true;
+	return false;
+}
+
+void config_name_sections(char *buffer, size_t size)
+{
+	struct text text;
+
+	text_init(&text, buffer, size);
+	for (size_t i = 0; i < config_setting_count; i++)
+		if (is_first(i))
+			text_add(&text, "%s[%s]", i ? ", " : "", config_settings[i].section);
+}
+
+void config_complain(struct config_report *report, const char *format, ...)
+{
+	char problem[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(problem, sizeof(problem), format, args);
+	va_end(args);
+	report->count++;
+	if (report->say)
+		report->say(report->data, problem);
+}
+
+int config_set(struct config *config, const struct setting *setting, const char *value,
+	       enum origin_kind kind, const char *where, struct config_report *report)
+{
+	struct origin *origin = config_origin(config, setting);
+	char allowed[256], clean[128];
+	int r;
+
+	r = setting_parse(setting, value, config, &origin->is_word);
+	if (r < 0) {
+		setting_describe(setting, allowed, sizeof(allowed));
+		text_clean(clean, sizeof(clean), value);
+		config_complain(report, "%s: %s is '%s', but must be %s", where, setting->key,
+				clean, allowed);
+		return r;
+	}
+	/* an empty value in a file gives the default back */
+	origin->kind = kind;
+	snprintf(origin->where, sizeof(origin->where), "%s", where);
+	return 0;
+}
+
+static const char *argument_name(const struct setting *setting)
+{
+	switch (setting->type) {
+	case SETTING_BOOL:
+		return "";
+	case SETTING_INTEGER:
+		return " N";
+	case SETTING_BYTES:
+		return " SIZE";
+	case SETTING_DURATION:
+		return " TIME";
+	case SETTING_CHOICE:
+		return " NAME";
+	case SETTING_TEXT:
+		return " TEXT";
+	case SETTING_PATH:
+		return " PATH";
+	}
+	return "";
+}
+
+void config_print_options(void)
+{
+	for (size_t i = 0; i < config_setting_count; i++) {
+		const struct setting *setting = &config_settings[i];
+		char option[64], left[160], allowed[256];
+
+		setting_option(setting, option, sizeof(option));
+		setting_describe(setting, allowed, sizeof(allowed));
+		if (setting->type == SETTING_BOOL)
+			snprintf(left, sizeof(left), "--%s, --no-%s", option, option);
+		else
+			snprintf(left, sizeof(left), "--%s%s", option, argument_name(setting));
+		printf("  %s\n      %s", left, setting->help);
+		if (setting->type == SETTING_INTEGER || setting->type == SETTING_CHOICE)
+			printf("; %s", allowed);
+		printf(" (default: %s)\n", setting->initial);
+	}
+}

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration files of the real daemon: what a start, --check-config and SIGHUP make of them. test_reload.py BUILD_DIR [TEST...]"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ".").resolve()
+HCCLCTL = str(BUILD / "hcclctl" / "hcclctl")
+HCCLD = str(BUILD / "daemon" / "hccld")
+PATIENCE_S = 20
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="test-reload-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.socket = self.directory / "s"
+        self.file = self.directory / "hccld.conf"
+        self.log = self.directory / "log"
+
+    def environment(self):
+        env = {name: value for name, value in os.environ.items() if not name.startswith("HCCL")}
+        for name in ("NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_FDNAMES", "XDG_RUNTIME_DIR"):
+            env.pop(name, None)
+        return env | {"HCCLD_SOCKET": str(self.socket)}
+
+    def call(self, *arguments):
+        return subprocess.run(arguments, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=60, check=False)
+
+    def write(self, text, name=None):
+        path = self.directory / (name or "hccld.conf")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return str(path)
+
+    def start(self, *options):
+        ready, daemon_ready = os.pipe()
+        with open(self.log, "w", encoding="utf-8") as log:
+            daemon = subprocess.Popen([HCCLD, "--config", str(self.file), "--device-memory", "64M", "--ready-fd",
+                                       str(daemon_ready), *options], pass_fds=[daemon_ready], stderr=log,
+                                      env=self.environment())
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.terminate)
+        os.close(daemon_ready)
+        self.assertEqual(os.read(ready, 2), b"1\n", self.log.read_text())
+        os.close(ready)
+        return daemon
+
+    def wait_for_log(self, text, count=1):
+        end = time.monotonic() + PATIENCE_S
+        while self.log.read_text().count(text) < count:
+            self.assertLess(time.monotonic(), end, f"no '{text}' in:\n{self.log.read_text()}")
+            time.sleep(0.01)
+
+    def daemon_says(self):
+        result = self.call(HCCLCTL, "version", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)["daemon"]
+
+
+class Start(Case):
+    def test_files_count(self):
+        self.write("[devices]\ndevices = 3\nsoc_name = FromFile\n")
+        self.write("[devices]\nsoc_name = FromDirectory\n", "hccld.conf.d/10.conf")
+        self.start("--no-keeper")
+        said = self.daemon_says()
+        self.assertEqual((said["devices"], said["soc_name"]), (3, "FromDirectory"))
+
+    def test_all_errors_are_told(self):
+        self.write("[devices]\ndevices = 0\n[log]\nlog_levl = info\n")
+        self.write("[daemon]\nkeeper\n", "hccld.conf.d/10.conf")
+        for options in ([], ["--no-keeper"]):
+            result = self.call(HCCLD, "--config", str(self.file), *options)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertEqual(result.stderr.splitlines(), [
+                f"hccld: {self.file}:2: devices is '0', but must be a whole number from 1 to 64",
+                f"hccld: {self.file}:4: there is no setting 'log_levl'; did you mean 'log_level'?",
+                f"hccld: {self.file}.d/10.conf:2: expected [section] or key = value"])
+
+    def test_a_file_that_is_named_must_exist(self):
+        result = self.call(HCCLD, "--config", str(self.directory / "missing"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("missing: cannot be read: No such file", result.stderr)
+
+
+class Check(Case):
+    def check(self, *arguments):
+        return self.call(HCCLD, "--check-config", *arguments)
+
+    def test_valid(self):
+        self.write("[devices]\ndevices = 3\n")
+        for arguments in (["--config", str(self.file)], [str(self.file)], [str(BUILD / "daemon" / "hccld.conf")]):
+            result = self.check(*arguments)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "the configuration is valid\n", ""))
+
+    def test_invalid(self):
+        first = self.write("[devices]\ndevices = 0\ndevices = 1\n", "a.conf")
+        second = self.write("[nothing]\n", "b.conf")
+        result = self.check(first, second, str(self.directory / "c.conf"))
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertEqual(len(result.stderr.splitlines()), 5, result.stderr)
+        self.assertTrue(result.stderr.endswith("hccld: 4 errors\n"), result.stderr)
+
+    def test_options_are_checked_too(self):
+        self.write("")
+        self.assertEqual(self.check("--config", str(self.file), "--devices", "4").returncode, 0)
+        self.assertEqual(self.check("--config", str(self.file), "--devices", "99").returncode, 1)
+
+    def test_odd_files(self):
+        (self.directory / "binary.conf").write_bytes(bytes(range(256)) * 20)
+        (self.directory / "large.conf").write_bytes(b"#" * (2 << 20))
+        os.mkfifo(self.directory / "fifo.conf")
+        for name in ("binary.conf", "large.conf", "."):
+            result = self.check(str(self.directory / name))
+            self.assertEqual(result.returncode, 1, name)
+            self.assertIn("hccld: ", result.stderr)
+        self.assertEqual(self.check(str(self.directory / "fifo.conf")).returncode, 0)  # empty, and not waited for
+        result = self.check(os.devnull)
+        self.assertEqual(result.returncode, 0)
+
+
+class Reload(Case):
+    def change(self, who):
+        self.write("[daemon]\nallow_duplicate_items = yes\n[log]\nlog_level = debug\n[devices]\ndevices = 5\n")
+        os.kill(who, signal.SIGHUP)
+        self.wait_for_log("the configuration was read again: 2 settings changed")
+        self.wait_for_log("allow_duplicate_items is yes now, was no")
+        self.wait_for_log("devices stays 2; 5 needs a restart")
+        said = self.daemon_says()
+        self.assertEqual((said["allow_duplicate_items"], said["devices"]), (True, 2))
+
+    def refuse(self, who):
+        self.write("[daemon]\nallow_duplicate_items = no\nsocket = x\n[log]\nlog_level = error\n")
+        os.kill(who, signal.SIGHUP)
+        self.wait_for_log("the configuration has 1 error: all settings stay as they are")
+        self.wait_for_log(f"{self.file}:3: socket is 'x', but must be an absolute path")
+        self.assertIs(self.daemon_says()["allow_duplicate_items"], True)
+
+    def test_change_and_refusal(self):
+        self.write("[devices]\ndevices = 2\n")
+        daemon = self.start("--no-keeper")
+        self.change(daemon.pid)
+        self.refuse(daemon.pid)
+        self.file.unlink()
+        os.kill(daemon.pid, signal.SIGHUP)
+        self.wait_for_log("hccld.conf: cannot be read: No such file")
+        self.assertIs(self.daemon_says()["allow_duplicate_items"], True)
+        self.assertIsNone(daemon.poll())
+
+    def test_through_the_keeper(self):
+        self.write("[devices]\ndevices = 2\n")
+        daemon = self.start("--keeper")
+        self.change(daemon.pid)
+        worker = json.loads(self.call(HCCLCTL, "status", "--json").stdout)["pid"]
+        self.assertNotEqual(worker, daemon.pid)
+        self.refuse(worker)
+
+    def test_restart_with_a_bad_file(self):
+        """A daemon that has died comes back for its clients, whatever the file says by now."""
+        self.write("[devices]\ndevices = 2\n")
+        self.start("--keeper")
+        worker = json.loads(self.call(HCCLCTL, "status", "--json").stdout)["pid"]
+        self.write("[devices]\ndevices = 2\nsoc_name = Later\nnonsense\n")
+        os.kill(worker, signal.SIGKILL)
+        self.wait_for_log("taken over from the previous process")
+        self.assertEqual(self.daemon_says()["soc_name"], "Later")
+        self.assertIn(f"{self.file}:4: expected [section] or key = value", self.log.read_text())
+
+    def test_the_command_line_stays(self):
+        self.write("[devices]\nsoc_name = A\n")
+        daemon = self.start("--no-keeper", "--no-allow-duplicate-items")
+        self.write("[daemon]\nallow_duplicate_items = yes\n")
+        os.kill(daemon.pid, signal.SIGHUP)
+        self.wait_for_log("read again: 0 settings changed")
+        self.assertIs(self.daemon_says()["allow_duplicate_items"], False)
+        self.assertEqual(self.daemon_says()["soc_name"], "A")
+
+    def test_many_reloads(self):
+        self.write("")
+        daemon = self.start("--no-keeper")
+        fds = len(os.listdir(f"/proc/{daemon.pid}/fd"))
+        for i in range(200):
+            self.write(f"[daemon]\nallow_duplicate_items = {i % 2}\n")
+            os.kill(daemon.pid, signal.SIGHUP)
+        self.wait_for_log("the configuration was read again")
+        self.assertEqual(self.daemon_says()["devices"], 8)
+        self.assertEqual(len(os.listdir(f"/proc/{daemon.pid}/fd")), fds)
+
+
+if __name__ == "__main__":
+    unittest.main()
