@@ -35,19 +35,23 @@ static bool take_over(const struct setting *setting, struct config *config, stru
 
 int config_reload(int argc, char **argv, struct config *config)
 {
+	static const struct log_fields refused = { .event = EVENT_RELOAD_REFUSED };
+	static const struct log_fields reloaded = { .event = EVENT_RELOADED };
 	struct config_report report = { .say = say_in_log };
 	struct config fresh;
 	int changed = 0;
 
 	if (config_load(argc, argv, &report, &fresh) < 0) {
-		log_error("the configuration has %u error%s: all settings stay as they are",
+		log_event(LOG_LEVEL_ERROR, &refused,
+			  "the configuration has %u error%s: all settings stay as they are",
 			  report.count, report.count == 1 ? "" : "s");
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < config_setting_count; i++)
 		changed += take_over(&config_settings[i], config, &fresh);
 	memcpy(config->files, fresh.files, sizeof(config->files));
-	log_notice("the configuration was read again: %d setting%s changed", changed,
-		   changed == 1 ? "" : "s");
+	log_event(LOG_LEVEL_NOTICE, &reloaded,
+		  "the configuration was read again: %d setting%s changed", changed,
+		  changed == 1 ? "" : "s");
 	return changed;
 }

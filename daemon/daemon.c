@@ -86,6 +86,7 @@ static void daemon_reload(struct daemon *daemon)
 
 static void daemon_signal(void *data, int number)
 {
+	static const struct log_fields stopping = { .event = EVENT_STOPPING };
 	struct daemon *daemon = data;
 
 	if (number == SIGHUP) {
@@ -94,7 +95,8 @@ static void daemon_signal(void *data, int number)
 			daemon_reload(daemon);
 		return;
 	}
-	log_info("%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
+	log_event(LOG_LEVEL_INFO, &stopping, "%s: stopping",
+		  number == SIGTERM ? "SIGTERM" : "SIGINT");
 	loop_stop(daemon->loop);
 }
 
@@ -165,6 +167,7 @@ static int daemon_listen(struct daemon *daemon)
 
 static int daemon_open_registry(struct daemon *daemon)
 {
+	static const struct log_fields taken_over = { .event = EVENT_TAKEN_OVER };
 	const struct config *config = daemon->config;
 	const struct registry_options options = { .device_count = config->devices,
 						  .device_memory = config->device_memory,
@@ -178,9 +181,10 @@ static int daemon_open_registry(struct daemon *daemon)
 		return r;
 	if (is_inherited) {
 		registry_restore(daemon->registry);
-		log_notice("taken over from the previous process: %" PRIu32 " sessions, %" PRIu32
-			   " communicators",
-			   daemon->registry->session_count, daemon->registry->comm_count);
+		log_event(LOG_LEVEL_NOTICE, &taken_over,
+			  "taken over from the previous process: %" PRIu32 " sessions, %" PRIu32
+			  " communicators",
+			  daemon->registry->session_count, daemon->registry->comm_count);
 	}
 	return 0;
 }
@@ -218,6 +222,7 @@ static int daemon_watch(struct daemon *daemon)
 
 static int daemon_serve(struct daemon *daemon)
 {
+	static const struct log_fields serving = { .event = EVENT_SERVING };
 	const struct config *config = daemon->config;
 	const struct control_options options = control_options_of(config);
 	struct text text;
@@ -238,9 +243,10 @@ static int daemon_serve(struct daemon *daemon)
 	}
 	text_init(&text, memory, sizeof(memory));
 	text_add_bytes(&text, config->device_memory);
-	log_info("hccld %s serves %s: %" PRIu32 " devices of %s, incarnation %" PRIu32,
-		 HCCLD_VERSION, config->socket, config->devices, memory,
-		 atomic_load(&daemon->registry->beacon->incarnation));
+	log_event(LOG_LEVEL_INFO, &serving,
+		  "hccld %s serves %s: %" PRIu32 " devices of %s, incarnation %" PRIu32,
+		  HCCLD_VERSION, config->socket, config->devices, memory,
+		  atomic_load(&daemon->registry->beacon->incarnation));
 	loop_run(daemon->loop);
 	return 0;
 }

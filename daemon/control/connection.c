@@ -89,9 +89,15 @@ static void connection_end(struct connection *connection)
 
 void connection_fail(struct connection *connection, const char *reason)
 {
+	const struct log_fields fields = { .event = EVENT_LIAR_ENDED,
+					   .session = connection->session ? connection->session->view.id : 0,
+					   .pid = connection->peer.pid,
+					   .is_frequent = true };
+
 	if (connection->state >= CONNECTION_HUNG)
 		return;
-	log_notice("%s: %s; its connection ends", connection_name(connection), reason);
+	log_event(LOG_LEVEL_NOTICE, &fields, "%s: %s; its connection ends",
+		  connection_name(connection), reason);
 	connection->state = CONNECTION_FAILED;
 	loop_fd_set(connection->watch, 0);
 	loop_timer_start(connection->timer, 0, 0);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/log.h"
 #include "base/loop.h"
@@ -15,6 +14,7 @@
 #include "base/text.h"
 #include "control/control.h"
 #include "control/dispatch.h"
+#include "control/obituary.h"
 #include "control/request.h"
 #include "control/teardown.h"
 #include "proto/cleanup.h"
@@ -69,8 +69,10 @@ static struct joiner *joiner_take(struct comm *comm, uint32_t i)
  */
 static void join_fail(struct comm *comm, enum cause cause, const char *text)
 {
+	const struct log_fields fields = { .event = EVENT_COMM_FAILED, .comm = comm->name };
 	uint32_t size = comm->rendezvous.size;
 
+	log_event(LOG_LEVEL_NOTICE, &fields, "%s", text);
 	comm_fail(comm, cause, text);
 	for (uint32_t i = 0; i < size; i++) {
 		struct joiner *joiner = joiner_take(comm, i);
@@ -81,16 +83,6 @@ static void join_fail(struct comm *comm, enum cause cause, const char *text)
 		joiner_free(joiner);
 	}
 	comm_collect(comm);
-}
-
-static void exit_describe(int32_t exit, struct text *text)
-{
-	if (exit >= 0 && WIFSIGNALED(exit))
-		text_add(text, "killed by signal %d", WTERMSIG(exit));
-	else if (exit >= 0 && WIFEXITED(exit))
-		text_add(text, "exited with status %d", WEXITSTATUS(exit));
-	else
-		text_add(text, "ended");
 }
 
 void joins_abort(struct control *control, struct session *session, struct context *context,
@@ -143,7 +135,6 @@ static void join_expire(struct comm *comm)
 		"; pid %d has waited for %" PRIu64
 		" ms; look for these processes, and whether they got the same root info; HCCL_CONNECT_TIMEOUT sets the limit",
 		first->pid, (clock_now_ns() - first->since_ns) / 1000000);
-	log_notice("%s", buffer);
 	join_fail(comm, CAUSE_INIT_TIMEOUT, buffer);
 }
 

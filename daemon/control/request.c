@@ -14,6 +14,7 @@
 #include "control/connection.h"
 #include "control/control.h"
 #include "proto/cleanup.h"
+#include "registry/session.h"
 
 /* What an -EDQUOT without words is about. */
 static const char out_of_descriptors[] =
@@ -111,6 +112,20 @@ int request_fail(struct request *request, enum cause cause, const char *format, 
 	return status_error(cause);
 }
 
+static void request_log_refusal(const struct request *request)
+{
+	const struct connection *connection = request->connection;
+	const struct log_fields fields = { .event = EVENT_LIMIT_REFUSED,
+					   .session = connection->session ? connection->session->view.id : 0,
+					   .pid = connection->peer.pid,
+					   .has_uid = true,
+					   .uid = connection->peer.uid,
+					   .is_frequent = true };
+
+	log_event(LOG_LEVEL_NOTICE, &fields, "%s was refused: %s", connection_name(connection),
+		  request->text);
+}
+
 static void request_set_error(struct request *request, int r)
 {
 	Hccld__Control__Reply *reply = &request->reply;
@@ -129,6 +144,9 @@ static void request_set_error(struct request *request, int r)
 	else if (!*request->text)
 		snprintf(request->text, sizeof(request->text), "%s", status_of(reply->cause)->text);
 	reply->text = request->text;
+	if (reply->cause == CAUSE_LIMIT || reply->cause == CAUSE_MEMORY ||
+	    reply->cause == CAUSE_STREAMS || reply->cause == CAUSE_NOTIFIES)
+		request_log_refusal(request);
 }
 
 void request_finish(struct request *request, int r)

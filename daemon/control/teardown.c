@@ -10,6 +10,7 @@
 #include "base/memfd.h"
 #include "control/control.h"
 #include "control/join.h"
+#include "control/obituary.h"
 #include "control/request.h"
 #include "proto/region.h"
 #include "registry/comm.h"
@@ -356,8 +357,7 @@ void session_end(struct control *control, struct session *session, int32_t exit)
 	session_unstore_socket(session);
 	joins_abort(control, session, NULL, exit);
 	session_end_comms(session);
-	log_debug("session %llu (pid %d) ends, wait status %d",
-		  (unsigned long long)session->view.id, session->view.pid, exit);
+	obituary_log(session, exit);
 	if (!teardown) {
 		/* its objects stay until the daemon restarts; nothing else is harmed */
 		log_error("no memory to free what pid %d has left behind", session->view.pid);

@@ -61,7 +61,7 @@ FORBIDDEN = {
 # Headers that belong to some files.
 OWNED = [
     (["uv.h", "uv/*"], ["daemon/base/loop.c"]),
-    (["systemd/*"], ["daemon/manager_systemd.c", "daemon/base/log.c"]),
+    (["systemd/*"], ["daemon/manager_systemd.c"]),
     (["daemon/config.h"], ["daemon/daemon.c", "daemon/main.c", "daemon/config*.c", "tests/*"]),
 ]
 
