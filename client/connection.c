@@ -26,6 +26,7 @@
 #include "client/error.h"
 #include "proto/cleanup.h"
 #include "proto/clock.h"
+#include "proto/feature.h"
 #include "proto/yard.h"
 
 #define SOCKET_SYSTEM "/run/hccld/hccld.sock"
@@ -414,6 +415,7 @@ static int say_hello(struct hccld_connection *connection, Hccld__Control__Hello_
 	hello.magic = HCCLD_MAGIC;
 	hello.version_low = HCCLD_VERSION_LOW;
 	hello.version_high = HCCLD_VERSION_HIGH;
+	hello.features = HCCLD_FEATURES;
 	hello.library = library;
 	hello.process = process;
 	hello.role = role;

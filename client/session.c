@@ -16,6 +16,7 @@
 
 #include "client/error.h"
 #include "proto/cleanup.h"
+#include "proto/feature.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -132,6 +133,8 @@ static int session_open(void)
 		const Hccld__Control__HelloReply *reply = hello.reply->hello;
 
 		half.id = reply->session;
+		half.features = reply->features & HCCLD_FEATURES;
+		snprintf(half.daemon_version, sizeof(half.daemon_version), "%s", reply->daemon);
 		half.device_count = reply->device_count < HCCLD_DEVICES_MAX ? reply->device_count
 									    : HCCLD_DEVICES_MAX;
 		half.allow_duplicate_items = reply->allow_duplicate_items;

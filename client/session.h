@@ -31,6 +31,8 @@ struct hccld_context {
 struct hccld_session {
 	struct hccld_connection *connection;
 	uint64_t id;
+	uint64_t features;		/* HCCLD_FEATURE_... that the daemon and this library have */
+	char daemon_version[32];
 	uint32_t device_count;		/* of the daemon, before ASCEND_RT_VISIBLE_DEVICES */
 	char soc_name[64];
 	int allow_duplicate_items;	/* the daemon's setting */

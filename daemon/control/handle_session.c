@@ -12,6 +12,7 @@
 #include "control/request.h"
 #include "control/teardown.h"
 #include "proto/cleanup.h"
+#include "proto/feature.h"
 #include "registry/context.h"
 #include "registry/registry.h"
 #include "registry/session.h"
@@ -49,6 +50,7 @@ static void hello_reply(struct request *request, uint32_t version, uint64_t sess
 
 	hccld__control__hello_reply__init(reply);
 	reply->version = version;
+	reply->features = HCCLD_FEATURES;
 	reply->daemon = (char *)options->version;
 	reply->session = session;
 	reply->device_count = request->control->registry->device_count;
@@ -83,6 +85,7 @@ static int hello_make_session(struct request *request, const Hccld__Control__Hel
 	struct session_identity identity = { .pid = connection->peer.pid,
 					     .uid = connection->peer.uid,
 					     .version = hello_version(hello),
+					     .features = (uint32_t)(hello->features & HCCLD_FEATURES),
 					     .process = hello->process,
 					     .library = hello->library };
 	struct tenant *tenant;

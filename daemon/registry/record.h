@@ -4,6 +4,11 @@
  * store. Tables of fixed places, one per kind. A record becomes valid by its last word and invalid
  * by clearing it, so that a process killed between any two stores leaves records that are either
  * whole or not there. Nobody but the daemon maps it. Control thread.
+ *
+ * A daemon reads the records of the releases before it (upgrade in place keeps sessions). So a struct
+ * never changes, and a kind of record comes at the end. The kinds of the first release are in a memfd
+ * whose size is fixed for ever; later ones are in a second one, which has room, and which says where
+ * each table is. A release that does not know the second one goes on without it.
  */
 #pragma once
 
@@ -22,6 +27,8 @@ enum record_kind {
 	RECORD_COMM,
 	RECORD_RANK,
 	RECORD_EXTENT,
+	RECORD_FIRST_KINDS, /* those of release 0.1.0 */
+	RECORD_DRAIN = RECORD_FIRST_KINDS,
 	RECORD_KINDS
 };
 
@@ -40,7 +47,8 @@ struct record_session {
 	/* of ids within the session: grows, stored before the id is used */
 	_Atomic uint64_t generation;
 	int32_t pid;
-	uint32_t uid, version, reserved;
+	uint32_t uid, version;
+	uint32_t features; /* HCCLD_FEATURE_... that both sides have; 0 of release 0.1.0 */
 	char process[HCCLD_PROCESS_NAME_MAX];
 	char library[40];
 	_Atomic uint64_t valid;
@@ -97,15 +105,25 @@ struct record_extent {
 	_Atomic uint64_t valid;
 };
 
+/* An administrator lets no new programs in. At most one. */
+struct record_drain {
+	uint64_t since_ns; /* CLOCK_MONOTONIC */
+	uint32_t uid;	   /* who */
+	int32_t pid;
+	_Atomic uint64_t valid;
+};
+
 struct records;
 
 /*
- * @fd >= 0: a registry of an earlier process, which is checked (-EPROTO: not one of this layout);
- * taken in every case. -1: a new one.
+ * @fd >= 0: a registry of an earlier process, which is checked (-EPROTO: not one of this layout).
+ * @more_fd: what belongs to it of later kinds; -1: it is of release 0.1.0, which has none. Both -1: a
+ * new one. The descriptors are taken in every case.
  */
-int records_new(int fd, struct records **ret_records);
+int records_new(int fd, int more_fd, struct records **ret_records);
 struct records *records_free(struct records *records);
 int records_fd(const struct records *records);
+int records_more_fd(const struct records *records);
 
 /* A number that was never used, also by earlier processes. */
 uint64_t records_next_id(struct records *records);

@@ -53,12 +53,15 @@ static struct records *records_inherit(const struct descriptor_store *store)
 {
 	struct records *records = NULL;
 	int fd = store->take(store->data, STORE_REGISTRY);
+	int more_fd = store->take(store->data, STORE_REGISTRY_MORE);
 	uint32_t starts;
 	int r;
 
-	if (fd < 0)
+	if (fd < 0) {
+		close_fdp(&more_fd);
 		return NULL;
-	r = records_new(fd, &records);
+	}
+	r = records_new(fd, more_fd, &records);
 	if (r < 0) {
 		log_error(
 			"the registry of the previous process cannot be used (%s): all sessions end",
@@ -87,7 +90,9 @@ static int registry_inherit(struct registry *registry)
 	registry->beacon_fd = store->take(store->data, STORE_BEACON);
 	registry->event_fd = store->take(store->data, STORE_EVENT);
 	if (registry->beacon_fd >= 0 && registry->event_fd >= 0 &&
-	    fstat(registry->beacon_fd, &st) == 0 && st.st_size == BEACON_SIZE)
+	    fstat(registry->beacon_fd, &st) == 0 && st.st_size == BEACON_SIZE &&
+	    /* new when the earlier process was of release 0.1.0 */
+	    store->add(store->data, STORE_REGISTRY_MORE, records_more_fd(registry->records)) == 0)
 		return 0;
 	log_error(
 		"the descriptor store has a registry but not what belongs to it: all sessions end");
@@ -104,9 +109,10 @@ static int registry_create(struct registry *registry)
 
 	/* what an unusable registry has left there under these names */
 	store->remove(store->data, STORE_REGISTRY);
+	store->remove(store->data, STORE_REGISTRY_MORE);
 	store->remove(store->data, STORE_BEACON);
 	store->remove(store->data, STORE_EVENT);
-	r = records_new(-1, &registry->records);
+	r = records_new(-1, -1, &registry->records);
 	if (r < 0)
 		return r;
 	/* counted like every other start, in case this one ends within 10 s */
@@ -124,6 +130,9 @@ static int registry_create(struct registry *registry)
 	if (r < 0)
 		return r;
 	r = store->add(store->data, STORE_EVENT, registry->event_fd);
+	if (r < 0)
+		return r;
+	r = store->add(store->data, STORE_REGISTRY_MORE, records_more_fd(registry->records));
 	if (r < 0)
 		return r;
 	return store->add(store->data, STORE_REGISTRY, records_fd(registry->records));

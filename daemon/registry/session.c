@@ -108,6 +108,7 @@ static int session_open(struct registry *registry, struct tenant *tenant,
 	session->view.pid = record->pid;
 	session->uid = record->uid;
 	session->version = record->version;
+	session->features = record->features;
 	session->started_ns = record->started_ns;
 	memcpy(session->process, record->process, sizeof(session->process));
 	memcpy(session->library, record->library, sizeof(session->library));
@@ -185,6 +186,7 @@ int session_new(struct registry *registry, struct tenant *tenant,
 		.pid = identity->pid,
 		.uid = identity->uid,
 		.version = identity->version,
+		.features = identity->features,
 	};
 	struct session_region *header;
 	int fd, r;

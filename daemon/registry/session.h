@@ -29,6 +29,7 @@ struct session {
 	struct tenant *tenant;
 	struct view_session view; /* id, pid, region and the engine's tables */
 	uint32_t uid, version;
+	uint32_t features; /* HCCLD_FEATURE_... that client and daemon have */
 	uint64_t started_ns;
 	char process[HCCLD_PROCESS_NAME_MAX], library[40];
 	uint32_t record;
@@ -54,7 +55,7 @@ struct session {
 
 struct session_identity {
 	int32_t pid;
-	uint32_t uid, version;
+	uint32_t uid, version, features;
 	const char *process, *library; /* as the client sent them */
 };
 

@@ -31,6 +31,7 @@ struct descriptor_store {
 #define STORE_NAMES_SIZE_MAX (120u << 10)
 
 #define STORE_REGISTRY "registry"
+#define STORE_REGISTRY_MORE "more"
 #define STORE_BEACON "beacon"
 #define STORE_EVENT "event"
 #define STORE_LISTEN "listen"

@@ -14,9 +14,10 @@
 static struct records *reopen(struct records *records)
 {
 	int fd = fcntl(records_fd(records), F_DUPFD_CLOEXEC, 3);
+	int more_fd = fcntl(records_more_fd(records), F_DUPFD_CLOEXEC, 3);
 
 	check_null(records_free(records));
-	check_eq_int(records_new(fd, &records), 0);
+	check_eq_int(records_new(fd, more_fd, &records), 0);
 	return records;
 }
 
@@ -36,7 +37,7 @@ TEST(records_survive_their_process)
 	uint32_t first, second;
 	uint64_t id;
 
-	check_eq_int(records_new(-1, &records), 0);
+	check_eq_int(records_new(-1, -1, &records), 0);
 	first = add_session(records, 1);
 	second = add_session(records, 2);
 	records_remove(records, RECORD_SESSION, first);
@@ -61,7 +62,7 @@ TEST(torn_records_are_not_there)
 	struct record_session *session;
 	uint32_t index;
 
-	check_eq_int(records_new(-1, &records), 0);
+	check_eq_int(records_new(-1, -1, &records), 0);
 	index = add_session(records, 7);
 	session = records_get(records, RECORD_SESSION, index);
 	atomic_store(&session->valid, session->valid & 0xffffffff);
@@ -82,7 +83,7 @@ TEST(tables_end)
 	struct record_tenant tenant = { .id = 1 };
 	uint32_t index, count = 0;
 
-	check_eq_int(records_new(-1, &records), 0);
+	check_eq_int(records_new(-1, -1, &records), 0);
 	while (records_add(records, RECORD_TENANT, &tenant, &index) == 0)
 		check_eq_uint(index, count++);
 	check_eq_uint(count, 1024);
@@ -99,23 +100,23 @@ TEST(another_layout_is_refused)
 	uint64_t *words;
 	int fd;
 
-	check_eq_int(records_new(-1, &records), 0);
+	check_eq_int(records_new(-1, -1, &records), 0);
 	fd = fcntl(records_fd(records), F_DUPFD_CLOEXEC, 3);
 	records_free(records);
 	words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	check(words != MAP_FAILED);
 	words[1] ^= 1;
 	munmap(words, 4096);
-	check_eq_int(records_new(fd, &records), -EPROTO);
+	check_eq_int(records_new(fd, -1, &records), -EPROTO);
 	fd = memfd_create("short", MFD_CLOEXEC);
-	check_eq_int(records_new(fd, &records), -EPROTO);
+	check_eq_int(records_new(fd, -1, &records), -EPROTO);
 }
 
 TEST(starts_are_counted_until_one_settles)
 {
 	struct records *records;
 
-	check_eq_int(records_new(-1, &records), 0);
+	check_eq_int(records_new(-1, -1, &records), 0);
 	check_eq_uint(records_count_start(records), 1);
 	records = reopen(records);
 	check_eq_uint(records_count_start(records), 2);
@@ -123,4 +124,62 @@ TEST(starts_are_counted_until_one_settles)
 	records = reopen(records);
 	check_eq_uint(records_count_start(records), 1);
 	records_free(records);
+}
+
+/* Release 0.1.0 has the first file only; its records are kept, and the later kinds have a place. */
+TEST(a_registry_of_the_first_release_is_taken_over)
+{
+	struct record_drain drain = { .uid = 5 };
+	const struct record_session *session;
+	struct records *records;
+	uint32_t place, index;
+	int fd;
+
+	check_eq_int(records_new(-1, -1, &records), 0);
+	place = add_session(records, 7);
+	fd = fcntl(records_fd(records), F_DUPFD_CLOEXEC, 3);
+	records_free(records);
+	check_eq_int(records_new(fd, -1, &records), 0);
+	session = records_get(records, RECORD_SESSION, place);
+	check_ptr(session);
+	check_eq_uint(session->id, 7);
+	check_eq_uint(session->features, 0);
+	check_null(records_get(records, RECORD_DRAIN, 0));
+	check_eq_int(records_add(records, RECORD_DRAIN, &drain, &index), 0);
+	records = reopen(records);
+	check_ptr(records_get(records, RECORD_DRAIN, index));
+	check_ptr(records_get(records, RECORD_SESSION, place));
+	records_free(records);
+}
+
+/* As a file of a release that lacked our last kind, and of one that has kinds we do not know. */
+TEST(tables_of_other_releases_are_found_and_left_alone)
+{
+	struct record_drain drain = { .uid = 5 };
+	struct records *records;
+	uint64_t *words;
+	uint32_t index;
+	int fd, more_fd;
+
+	check_eq_int(records_new(-1, -1, &records), 0);
+	fd = fcntl(records_more_fd(records), F_DUPFD_CLOEXEC, 3);
+	words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	check(words != MAP_FAILED);
+	check_gt_uint(words[2], 0); /* how many kinds it has */
+	words[2]--;
+	records = reopen(records);
+	check_eq_uint(words[2], RECORD_KINDS - RECORD_FIRST_KINDS);
+	check_eq_int(records_add(records, RECORD_DRAIN, &drain, &index), 0);
+	words[2]++;
+	records = reopen(records);
+	check_eq_uint(words[2], RECORD_KINDS - RECORD_FIRST_KINDS + 1);
+	check_ptr(records_get(records, RECORD_DRAIN, index));
+	/* another struct of a kind is another layout */
+	((uint32_t *)words)[6]++;
+	more_fd = fcntl(records_more_fd(records), F_DUPFD_CLOEXEC, 3);
+	close(fd);
+	fd = fcntl(records_fd(records), F_DUPFD_CLOEXEC, 3);
+	records_free(records);
+	check_eq_int(records_new(fd, more_fd, &records), -EPROTO);
+	munmap(words, 4096);
 }

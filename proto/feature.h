@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a side can beyond the first release of the protocol: bits of Hello.features and HelloReply.features. Each side says what it has; what
+ * one of them lacks is not used: tasks, items and messages that need a bit are sent only to who has it. Release 0.1.0 has none. A bit is
+ * never used again.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define HCCLD_FEATURE_TOOLS (UINT64_C(1) << 4) /* Farewell before a session is ended; KillSession, Drain, Ping, Monitor, list of streams */
+
+/* What this build has. */
+#define HCCLD_FEATURES (HCCLD_FEATURE_TOOLS)
