@@ -204,7 +204,7 @@ static void config_complete(struct config *config, struct config_report *report)
 						"nor XDG_RUNTIME_DIR says where to listen");
 	}
 	if (config_origin(config, config_find("daemon", "keeper"))->is_word)
-		config->keeper = !getenv("NOTIFY_SOCKET");
+		config->keeper = !getenv("NOTIFY_SOCKET") || getenv(CONFIG_WORKER);
 	if (config->copy_threads == UINT32_MAX)
 		config->copy_threads = cores >= 16  ? 4
 				       : cores >= 4 ? (uint32_t)cores / 4
@@ -222,7 +222,7 @@ static void apply_overrides(const struct command_line *line, struct config *conf
 {
 	for (size_t i = 0; i < config_setting_count; i++) {
 		const struct setting *setting = &config_settings[i];
-		char where[80] = "--";
+		char option[64], where[80];
 
 		/* a variable that the command line overrides may say anything */
 		if (!line->values[i] && variable(setting))
@@ -230,7 +230,11 @@ static void apply_overrides(const struct command_line *line, struct config *conf
 				   setting->environment, report);
 		if (!line->values[i])
 			continue;
-		setting_option(setting, where + 2, sizeof(where) - 2);
+		setting_option(setting, option, sizeof(option));
+		snprintf(where, sizeof(where), "--%s%s",
+			 setting->type == SETTING_BOOL && strcmp(line->values[i], "no") == 0 ? "no-"
+											     : "",
+			 option);
 		config_set(config, setting, line->values[i], ORIGIN_COMMAND_LINE, where, report);
 	}
 }

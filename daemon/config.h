@@ -11,9 +11,14 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "control/control.h"
 #include "daemon/setting.h"
+#include "proto/limits.h"
 
-#define CONFIG_SETTINGS_MAX 64
+#define CONFIG_SETTINGS_MAX HCCLD_SETTINGS_MAX
+
+/* A variable that the keeper gives to the daemon it starts, besides the option --no-keeper at the end of the command line. */
+#define CONFIG_WORKER "HCCLD_WORKER"
 
 enum origin_kind {
 	ORIGIN_DEFAULT,
@@ -74,6 +79,9 @@ int config_load(int argc, char **argv, struct config_report *report, struct conf
  * and nothing has.
  */
 int config_reload(int argc, char **argv, struct config *config);
+
+/* What requests about settings get to see and to change (struct config as data). */
+struct control_hooks config_hooks(struct config *config);
 
 /* --- parts, each without side effects; config_file.c, config_table.c --- */
 

@@ -57,9 +57,10 @@ static void daemon_deinit(struct daemon *daemon)
 	service_free(daemon->service);
 }
 
-static struct control_options control_options_of(const struct config *config)
+static struct control_options control_options_of(struct config *config)
 {
 	return (struct control_options){
+		.hooks = config_hooks(config),
 		.version = HCCLD_VERSION,
 		.soc_name = config->soc_name,
 		.socket_path = config->socket,
@@ -223,7 +224,7 @@ static int daemon_watch(struct daemon *daemon)
 static int daemon_serve(struct daemon *daemon)
 {
 	static const struct log_fields serving = { .event = EVENT_SERVING };
-	const struct config *config = daemon->config;
+	struct config *config = daemon->config;
 	const struct control_options options = control_options_of(config);
 	struct text text;
 	char memory[64];

@@ -145,6 +145,7 @@ _Noreturn static void worker_exec(struct keeper *keeper, pid_t keeper_pid)
 	if (keeper->options->ready_fd >= 0 && !keeper->was_ready)
 		close(keeper->options->ready_fd);
 	if (setenv("NOTIFY_SOCKET", keeper->notify_address, 1) < 0 ||
+	    setenv("HCCLD_WORKER", "1", 1) < 0 ||
 	    keeper_store_pass(&keeper->store) < 0)
 		_exit(EXIT_FAILURE);
 	/* by its name: an upgrade has put a new one there */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -26,14 +28,20 @@ static void open_standard_fds(void)
 int main(int argc, char **argv)
 {
 	struct config config;
+	bool is_worker = false;
 	int r;
 
+	/* of a keeper: not what the administrator wrote */
+	if (getenv(CONFIG_WORKER) && argc > 1 && strcmp(argv[argc - 1], "--no-keeper") == 0) {
+		is_worker = true;
+		argv[--argc] = NULL;
+	}
 	open_standard_fds();
 	r = config_parse(argc, argv, &config);
 	if (r != 0)
 		return r == -EINVAL ? EXIT_USAGE : r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	log_init((enum log_level)config.log_level);
-	if (config.keeper) {
+	if (config.keeper && !is_worker) {
 		const struct keeper_options options = { .socket_path = config.socket,
 							.ready_fd = config.ready_fd,
 							.argc = argc,

@@ -20,8 +20,10 @@ struct command {
 };
 
 int command_comms(int argc, char **argv);
+int command_config(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_env(int argc, char **argv);
+int command_log(int argc, char **argv);
 int command_ps(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_status(int argc, char **argv);

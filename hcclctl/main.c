@@ -21,6 +21,8 @@ static const struct command commands[] = {
 	{ "comms", "communicators and their ranks", command_comms },
 	{ "devices", "devices with their memory, RDMA devices of this machine", command_devices },
 	{ "waiting", "every operation that waits: for whom, since when, why", command_waiting },
+	{ "config", "every setting of the daemon, where it comes from, what changes it", command_config },
+	{ "log", "what the daemon logs from now on", command_log },
 	{ "run", "start the ranks of a program", command_run },
 	{ "env", "print the shell settings for building and running with this installation",
 	  command_env },
@@ -52,7 +54,7 @@ static void print_overview(FILE *file)
 	      "Options:\n"
 	      "  --socket PATH  the daemon's socket (default: HCCLD_SOCKET, else /run/hccld/hccld.sock,\n"
 	      "                 else hccld/hccld.sock in XDG_RUNTIME_DIR)\n"
-	      "  --json         machine-readable output (status, ps, comms, devices, waiting, env, version)\n"
+	      "  --json         machine-readable output (status, ps, comms, devices, waiting, config, env, version)\n"
 	      "  --help         this text; after a command: about that command\n"
 	      "  --version      as the command version\n\n"
 	      "First steps:\n"
@@ -70,7 +72,7 @@ static const char *suggestion(const char *name)
 		{ "sessions", "ps" },  { "processes", "ps" },	     { "top", "status" },
 		{ "list", "ps" },      { "start", "run" },	     { "exec", "run" },
 		{ "launch", "run" },   { "communicators", "comms" }, { "nics", "devices" },
-		{ "wait", "waiting" }, { "environment", "env" },     { "info", "status" },
+		{ "settings", "config" }, { "wait", "waiting" }, { "environment", "env" },     { "info", "status" },
 	};
 	const char *best = NULL;
 	unsigned int best_distance = 3;

@@ -110,9 +110,8 @@ const Hccld__Control__HelloReply *query_hello(const struct query *query)
 	return query->hello.reply->hello;
 }
 
-/* Sends, waits, and checks that the answer is of the kind that was asked for. On success the caller ends @call. */
-static int query_ask(struct query *query, Hccld__Control__Request *request,
-		     Hccld__Control__Reply__BodyCase body, struct hccld_call *call)
+int query_ask(struct query *query, Hccld__Control__Request *request,
+	      Hccld__Control__Reply__BodyCase body, struct hccld_call *call)
 {
 	int r;
 

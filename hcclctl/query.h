@@ -17,6 +17,9 @@ int query_open(struct query **ret_query);
 struct query *query_close(struct query *query);
 const Hccld__Control__HelloReply *query_hello(const struct query *query);
 
+/* Any request that has a reply of one kind. The caller ends @ret_call. */
+int query_ask(struct query *query, Hccld__Control__Request *request,
+	      Hccld__Control__Reply__BodyCase body, struct hccld_call *ret_call);
 /* The caller ends @ret_call; its reply->status is not NULL. */
 int query_status(struct query *query, struct hccld_call *ret_call);
 /* Calls @page for every page of the list until one returns a negative errno. */

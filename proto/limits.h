@@ -14,6 +14,7 @@
 #define HCCLD_PACKET_FDS_MAX 8u
 #define HCCLD_TEXT_MAX 1024u		/* error text in a reply */
 #define HCCLD_REQUEST_DEADLINE_MS 30000u	/* when a request names none */
+#define HCCLD_SETTINGS_MAX 64u		/* settings of the daemon: they fit into one packet */
 #define HCCLD_LIST_PAGE 128u		/* entries in one reply to a list request */
 
 /* what one daemon, one session, one device may hold */

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/list.h"
@@ -19,7 +20,26 @@ struct registry;
 struct scheduler;
 struct session;
 
+/* A setting for people; strings are valid until the next call. */
+struct control_setting {
+	const char *section, *key, *initial, *help; /* of the program: always valid */
+	const char *value, *where, *allowed;
+	bool is_reloadable;
+	uint32_t origin; /* Setting.Origin of control.proto */
+};
+
+/* What the configuration knows, which is above this layer. */
+struct control_hooks {
+	void *data;
+	/* False: there are no more. */
+	bool (*setting)(void *data, size_t index, struct control_setting *ret_setting);
+	/* The files that were read, a line each. */
+	const char *(*files)(void *data);
+	void (*set_log_level)(void *data, uint32_t level, uint32_t uid);
+};
+
 struct control_options {
+	struct control_hooks hooks;
 	const char *version, *soc_name, *socket_path;
 	uint32_t copy_threads;
 	bool allow_duplicate_items;

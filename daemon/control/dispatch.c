@@ -33,6 +33,8 @@ static const struct {
 	{ CASE(OPEN_PAIRS), handle_open_pairs, false },
 	{ CASE(STATUS), handle_status, true },
 	{ CASE(LIST), handle_list, true },
+	{ CASE(GET_CONFIG), handle_get_config, true },
+	{ CASE(SET_LOG_LEVEL), handle_set_log_level, true },
 };
 
 /* -EPROTO: the message does not belong here. */

@@ -23,3 +23,5 @@ int handle_leave_comm(struct request *request);
 int handle_open_pairs(struct request *request);
 int handle_status(struct request *request);
 int handle_list(struct request *request);
+int handle_get_config(struct request *request);
+int handle_set_log_level(struct request *request);

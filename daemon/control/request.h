@@ -36,6 +36,7 @@ struct request {
 		Hccld__Control__JoinCommReply join_comm;
 		Hccld__Control__StatusReply status;
 		Hccld__Control__ListReply list;
+		Hccld__Control__ConfigReply config;
 	} body;
 	int fds[HCCLD_PACKET_FDS_MAX]; /* of the reply; owned */
 	uint32_t fd_count;

@@ -162,6 +162,8 @@ class Reload(Case):
         self.change(daemon.pid)
         worker = json.loads(self.call(HCCLCTL, "status", "--json").stdout)["pid"]
         self.assertNotEqual(worker, daemon.pid)
+        settings = {entry["key"]: entry for entry in json.loads(self.call(HCCLCTL, "config", "--json").stdout)["settings"]}
+        self.assertEqual((settings["keeper"]["value"], settings["keeper"]["where"]), ("yes", "--keeper"))
         self.refuse(worker)
 
     def test_restart_with_a_bad_file(self):
@@ -194,6 +196,90 @@ class Reload(Case):
         self.wait_for_log("the configuration was read again")
         self.assertEqual(self.daemon_says()["devices"], 8)
         self.assertEqual(len(os.listdir(f"/proc/{daemon.pid}/fd")), fds)
+
+
+class Tool(Case):
+    def config(self, **more):
+        result = subprocess.run([HCCLCTL, "config", "--json"], env=self.environment() | more, capture_output=True, text=True,
+                                check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return json.loads(result.stdout)
+
+    def settings(self):
+        return {entry["key"]: entry for entry in self.config()["settings"]}
+
+    def test_config(self):
+        self.write("[devices]\n\ndevices = 2\n")
+        other = self.write("[daemon]\nallow_duplicate_items = on\n", "hccld.conf.d/10.conf")
+        daemon = self.start("--no-keeper", "--soc-name", "Ascend910B1")
+        settings = self.settings()
+        self.assertEqual((settings["devices"]["value"], settings["devices"]["origin"], settings["devices"]["where"]),
+                         ("2", "file", f"{self.file}:3"))
+        self.assertEqual((settings["soc_name"]["origin"], settings["soc_name"]["where"]), ("command line", "--soc-name"))
+        self.assertEqual((settings["socket"]["value"], settings["socket"]["origin"]), (str(self.socket), "environment"))
+        self.assertEqual((settings["allow_duplicate_items"]["value"], settings["allow_duplicate_items"]["where"]),
+                         ("yes", f"{other}:2"))
+        self.assertEqual((settings["log_level"]["value"], settings["log_level"]["default"], settings["log_level"]["origin"],
+                          settings["log_level"]["reloadable"]), ("info", "info", "default", True))
+        self.assertEqual((settings["device_memory"]["value"], settings["device_memory"]["default"]), ("64M", "auto"))
+        self.assertRegex(settings["copy_threads"]["value"], r"^\d+$")
+        self.assertEqual(self.config()["files"], [str(self.file), other])
+        for setting in settings.values():
+            self.assertTrue(setting["help"] and setting["allowed"] and setting["section"], setting)
+        self.write("[devices]\ndevices = 2\n")
+        os.kill(daemon.pid, signal.SIGHUP)
+        self.wait_for_log("the configuration was read again")
+        self.assertEqual(self.settings()["devices"]["where"], f"{self.file}:2")
+        text = self.call(HCCLCTL, "config").stdout
+        self.assertRegex(text, r"\[devices\] devices +2 +\S*hccld.conf:2 +restart\n")
+        self.assertRegex(text, r"\[log\] log_level +info +default +reload\n")
+        self.assertIn(f"Files read: {self.file}, {other}\n", text)
+        self.assertIn("one of error, warning", self.call(HCCLCTL, "config", "-v").stdout)
+
+    def test_every_setting_is_in_the_example(self):
+        self.write((BUILD / "daemon" / "hccld.conf").read_text())
+        self.start("--no-keeper")
+        example = self.file.read_text()
+        for setting in self.config()["settings"]:
+            self.assertEqual(example.count(f"\n#{setting['key']} = {setting['default']}\n"), 1, setting)
+        # without the marks the file says the same
+        self.write("\n".join(line[1:] if line.startswith("#") and line[1] != " " else line for line in example.splitlines()))
+        self.assertEqual(self.call(HCCLD, "--check-config", str(self.file)).stderr, "")
+
+    def test_variables(self):
+        self.write("")
+        self.start("--no-keeper")
+        variables = {entry["name"]: entry for entry in self.config(
+            HCCL_EXEC_TIMEOUT="77", HCCL_BUFFSIZE="many", HCCL_CONNECT_TIMEOUT="", ASCEND_RT_VISIBLE_DEVICES="4,5")["variables"]}
+        self.assertEqual((variables["HCCL_EXEC_TIMEOUT"]["value"], variables["HCCL_EXEC_TIMEOUT"]["origin"]), ("77", "environment"))
+        self.assertIsNone(variables["HCCL_EXEC_TIMEOUT"]["error"])
+        self.assertNotIn("EI0001", variables["HCCL_BUFFSIZE"]["error"])
+        self.assertIn("expected a whole number from 1", variables["HCCL_BUFFSIZE"]["error"])
+        self.assertEqual((variables["HCCL_CONNECT_TIMEOUT"]["value"], variables["HCCL_CONNECT_TIMEOUT"]["origin"]),
+                         ("120", "default"))
+        self.assertEqual(variables["ASCEND_RT_VISIBLE_DEVICES"]["value"], "4,5")
+        self.assertEqual(variables["HCCLD_SOCKET"]["value"], str(self.socket))
+
+    def test_log(self):
+        self.write("[log]\nlog_level = notice\n")
+        daemon = self.start("--no-keeper")
+        result = self.call(HCCLCTL, "log", "debug")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.wait_for_log(f"uid {os.getuid()} (pid ")
+        self.wait_for_log("has set the log level to debug, was notice")
+        self.assertEqual((self.settings()["log_level"]["value"], self.settings()["log_level"]["origin"]), ("debug", "request"))
+        self.assertEqual(self.call(HCCLCTL, "--socket", str(self.socket), "log", "error").returncode, 0)
+        self.wait_for_log("has set the log level to error, was debug")
+        result = self.call(HCCLCTL, "log", "loud")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("there is no such log level", result.stderr)
+        os.kill(daemon.pid, signal.SIGHUP)
+        end = time.monotonic() + PATIENCE_S
+        while self.settings()["log_level"]["origin"] != "file":
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+        self.assertEqual((self.settings()["log_level"]["value"], self.settings()["log_level"]["where"]),
+                         ("notice", f"{self.file}:2"))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ HCCLD = str(BUILD / "daemon" / "hccld")
 MAN = pathlib.Path(__file__).resolve().parents[2] / "man"
 FAKE = str(BUILD / "tests" / "hcclctl" / "fake_daemon")
 QUERIES = ["status", "ps", "comms", "devices", "waiting"]
-COMMANDS = QUERIES + ["run", "env", "version"]
+COMMANDS = QUERIES + ["config", "log", "run", "env", "version"]
 
 
 def environment(directory, **more):
@@ -114,7 +114,7 @@ class CommandLine(Case):
             self.assertEqual(self.call(wrong).returncode, 2)
 
     def test_wrong_usage(self):
-        for arguments in (["status", "--nonsense"], ["ps", "extra"], ["comms", "--json=1"], ["status", "--socket"],
+        for arguments in (["status", "--nonsense"], ["ps", "extra"], ["log"], ["log", "debug", "info"], ["config", "x"], ["comms", "--json=1"], ["status", "--socket"],
                           ["--nonsense"], ["status", "-v"], ["run"], ["run", "-n", "2"], ["run", "true"],
                           ["run", "-n", "0", "true"], ["run", "-n", "x", "true"], ["run", "-n", "5000", "true"],
                           ["run", "-n", "-1", "true"], ["run", "-n", "1", "--devices", "65", "true"],
