@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "client/comm.h"
+#include "client/comm_settings.h"
 #include "client/device.h"
 #include "client/environment.h"
 #include "client/error.h"
+#include "client/group.h"
 #include "hccl/hccl_comm.h"
 #include "proto/cleanup.h"
 
@@ -18,123 +20,6 @@
 static HcclResult null_argument(const char *function, const char *parameter)
 {
 	return API(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, parameter));
-}
-
-HcclResult HcclGetRootInfo(HcclRootInfo *rootInfo)
-{
-	if (!rootInfo)
-		return null_argument(__func__, "rootInfo");
-	return API(hccld_root_info_new(rootInfo));
-}
-
-/* One rank, on the current device. @config NULL: the environment's settings. */
-static HcclResult init_rank(const char *function, uint32_t size, const HcclRootInfo *root, uint32_t rank,
-			    const HcclCommConfig *config, bool wants_config, HcclComm *ret_comm)
-{
-	struct hccld_comm_join join = { .root = root, .rank = rank, .size = size };
-	struct hccld_comm_config settings;
-	int r;
-
-	r = hccld_context_current(&join.context);
-	if (r < 0)
-		return API(r);
-	join.context_id = join.context->id;
-	if (size == 0 || size > HCCLD_RANKS_MAX)
-		return API(hccld_error(CAUSE_ARGUMENT, "%s: nRanks is %u, expected 1 to %u", function, size, HCCLD_RANKS_MAX));
-	if (rank >= size)
-		return API(hccld_error(CAUSE_ARGUMENT, "%s: rank is %u, expected less than nRanks, which is %u", function, rank, size));
-	if (!ret_comm)
-		return null_argument(function, "comm");
-	if (!root)
-		return null_argument(function, "rootInfo");
-	if (wants_config && !config)
-		return null_argument(function, "config");
-	r = config ? hccld_comm_config_read(config, &settings) : hccld_comm_config_default(&settings);
-	if (r == 0)
-		r = hccld_comm_join(&join, 1, &settings);
-	if (r == 0)
-		*ret_comm = join.ret_handle;
-	return API(r);
-}
-
-HcclResult HcclCommInitRootInfo(uint32_t nRanks, const HcclRootInfo *rootInfo, uint32_t rank, HcclComm *comm)
-{
-	return init_rank(__func__, nRanks, rootInfo, rank, NULL, false, comm);
-}
-
-HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks, const HcclRootInfo *rootInfo, uint32_t rank, const HcclCommConfig *config,
-				      HcclComm *comm)
-{
-	return init_rank(__func__, nRanks, rootInfo, rank, config, true, comm);
-}
-
-/* Every device that exists, once. */
-static int check_devices(const char *function, uint32_t count, const int32_t *devices)
-{
-	uint32_t device_count;
-	int r = hccld_device_count(&device_count);
-
-	if (r < 0)
-		return r;
-	if (device_count == 0)
-		return hccld_error(CAUSE_ARGUMENT, "%s: this process sees no device; ASCEND_RT_VISIBLE_DEVICES names none that exists", function);
-	for (uint32_t i = 0; i < count; i++) {
-		if (devices[i] < 0 || (uint32_t)devices[i] >= device_count)
-			return hccld_error(CAUSE_ARGUMENT, "%s: devices[%u] is %d, expected 0 to %u", function, i, devices[i],
-					   device_count - 1);
-		for (uint32_t k = 0; k < i; k++)
-			if (devices[k] == devices[i])
-				return hccld_error(CAUSE_ARGUMENT, "%s: devices[%u] is %d, as devices[%u]; expected each device once",
-						   function, i, devices[i], k);
-	}
-	return 0;
-}
-
-/* Contexts first, then all joins at once: they complete one another. The current device of the thread stays as it is. */
-static int init_all(uint32_t count, const int32_t *devices, struct hccld_comm_join *joins)
-{
-	struct hccld_comm_config settings;
-	HcclRootInfo root;
-	int r;
-
-	r = hccld_comm_config_default(&settings);
-	if (r == 0)
-		r = hccld_root_info_new(&root);
-	for (uint32_t i = 0; r == 0 && i < count; i++) {
-		joins[i] = (struct hccld_comm_join){ .root = &root, .rank = i, .size = count, .hold_context = true };
-		r = hccld_context_acquire(devices[i], &joins[i].context);
-		if (r == 0)
-			joins[i].context_id = joins[i].context->id;
-	}
-	if (r == 0)
-		r = hccld_comm_join(joins, count, &settings);
-	for (uint32_t i = 0; r < 0 && i < count; i++)
-		if (joins[i].context)
-			hccld_context_release(joins[i].context, joins[i].context_id);
-	return r;
-}
-
-HcclResult HcclCommInitAll(uint32_t ndev, int32_t *devices, HcclComm *comms)
-{
-	CLEANUP(freep) struct hccld_comm_join *joins = NULL;
-	int r;
-
-	if (ndev == 0)
-		return API(hccld_error(CAUSE_ARGUMENT, "%s: ndev is 0, expected at least 1", __func__));
-	if (!devices)
-		return null_argument(__func__, "devices");
-	if (!comms)
-		return null_argument(__func__, "comms");
-	r = check_devices(__func__, ndev, devices);
-	if (r < 0)
-		return API(r);
-	joins = calloc(ndev, sizeof(*joins));
-	if (!joins)
-		return API(hccld_error(CAUSE_HOST_MEMORY, "%s: no memory for %u ranks", __func__, ndev));
-	r = init_all(ndev, devices, joins);
-	for (uint32_t i = 0; r == 0 && i < ndev; i++)
-		comms[i] = joins[i].ret_handle;
-	return API(r);
 }
 
 HcclResult HcclCommDestroy(HcclComm comm)
@@ -159,6 +44,15 @@ HcclResult HcclGetCommName(HcclComm comm, char *commName)
 	memcpy(commName, found->name, strlen(found->name) + 1);
 	hccld_comm_put(found);
 	return HCCL_SUCCESS;
+}
+
+HcclResult HcclCommGetHandleWithName(const char *commName, HcclComm *comm)
+{
+	if (!commName)
+		return null_argument(__func__, "commName");
+	if (!comm)
+		return null_argument(__func__, "comm");
+	return API(hccld_comm_by_name(commName, comm));
 }
 
 HcclResult HcclGetRankSize(HcclComm comm, uint32_t *rankSize)
@@ -201,10 +95,13 @@ HcclResult HcclBarrier(HcclComm comm, aclrtStream stream)
 		return null_argument(__func__, "comm");
 	if (!stream)
 		return null_argument(__func__, "stream");
+	if (hccld_group_is_open())
+		return API(hccld_error(CAUSE_NOT_SUPPORTED, "%s: not between HcclGroupStart and HcclGroupEnd, which take sends and receives",
+				       __func__));
 	return API(hccld_comm_barrier(comm, stream));
 }
 
-/* The code of the first fault that hit this rank; it stays. */
+/* HCCL_E_SUSPENDING while the rank is suspended, else the code of the first fault that hit it, which stays until HcclCommResume. */
 HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult *asyncError)
 {
 	struct hccld_comm *found;
@@ -240,4 +137,147 @@ const char *HcclGetErrorString(HcclResult code)
 uint32_t HcclGetCommConfigCapability(void)
 {
 	return HCCL_COMM_CONFIG_RESERVED;
+}
+
+/* ---- of the process ---- */
+
+HcclResult HcclSetConfig(HcclConfig config, HcclConfigValue configValue)
+{
+	uint8_t of_environment;
+	const char *soc_name;
+	bool known = true;
+	int r;
+
+	if (config != HCCL_DETERMINISTIC)
+		return HCCL_SUCCESS;
+	r = hccld_environment_check();
+	if (r < 0)
+		return API(r);
+	if (hccld_environment_deterministic(&of_environment))
+		return HCCL_SUCCESS;
+	if (configValue.value < 0 || configValue.value > 2)
+		return API(hccld_error(CAUSE_ARGUMENT, "%s: HCCL_DETERMINISTIC is %d, expected 0 (off) or 1 (on)", __func__,
+				       configValue.value));
+	if (configValue.value == 2) {
+		r = hccld_strict_is_known(&known, &soc_name);
+		if (r < 0)
+			return API(r);
+	}
+	if (!known)
+		return API(hccld_error(CAUSE_NOT_SUPPORTED, "%s: HCCL_DETERMINISTIC is 2 (strict), which %s does not have; expected 0 or 1",
+				       __func__, soc_name));
+	hccld_deterministic_set((uint8_t)configValue.value);
+	return HCCL_SUCCESS;
+}
+
+HcclResult HcclGetConfig(HcclConfig config, HcclConfigValue *configValue)
+{
+	if (!configValue)
+		return null_argument(__func__, "configValue");
+	if (config == HCCL_DETERMINISTIC)
+		configValue->value = hccld_deterministic();
+	return HCCL_SUCCESS;
+}
+
+/* ---- fault recovery ---- */
+
+static HcclResult set_suspended(const char *function, HcclComm comm, bool suspended)
+{
+	struct hccld_comm *found;
+	int r;
+
+	if (!comm)
+		return null_argument(function, "comm");
+	r = hccld_comm_get(comm, &found);
+	if (r < 0)
+		return API(r);
+	r = hccld_comm_set_suspended(found, suspended);
+	hccld_comm_put(found);
+	return API(r);
+}
+
+HcclResult HcclCommSuspend(HcclComm comm)
+{
+	return set_suspended(__func__, comm, true);
+}
+
+HcclResult HcclCommResume(HcclComm comm)
+{
+	return set_suspended(__func__, comm, false);
+}
+
+HcclResult HcclCommGetStatus(const char *commId, HcclCommStatus *status)
+{
+	struct hccld_comm *found;
+	HcclComm comm = NULL;
+	uint32_t epoch;
+	int r;
+
+	if (!commId)
+		return null_argument(__func__, "commId");
+	if (!status)
+		return null_argument(__func__, "status");
+	r = hccld_comm_by_name(commId, &comm);
+	if (r < 0)
+		return API(hccld_error(CAUSE_NULL, "%s: this process has no communicator \"%.128s\"", __func__, commId));
+	r = hccld_comm_get(comm, &found);
+	if (r < 0)
+		return API(r);
+	if (hccld_comm_check_running(found, &epoch) < 0)
+		hccld_error_forget();
+	*status = epoch & 1 ? HCCL_COMM_STATUS_SUSPENDING : HCCL_COMM_STATUS_READY;
+	hccld_comm_put(found);
+	return HCCL_SUCCESS;
+}
+
+/* ---- groups ---- */
+
+HcclResult HcclGroupStart(void)
+{
+	hccld_group_start();
+	return HCCL_SUCCESS;
+}
+
+/* The first error of what was done; HCCL 9.0 answers HCCL_SUCCESS and leaves it to the stream. */
+HcclResult HcclGroupEnd(void)
+{
+	return API(hccld_group_end());
+}
+
+HcclResult HcclGroupStatusGet(bool *isGroupEnabled)
+{
+	if (!isGroupEnabled)
+		return null_argument(__func__, "isGroupEnabled");
+	*isGroupEnabled = hccld_group_is_open();
+	return HCCL_SUCCESS;
+}
+
+/* ---- queries of settings ---- */
+
+HcclResult HcclConfigGetInfo(HcclComm comm, HcclConfigType cfgType, uint32_t infoLen, void *info)
+{
+	/* by hcclOpExpansionMode, which numbers differently; 0, the default, is that of the product */
+	static const HcclOpExpansionMode modes[] = {
+		HCCL_OP_EXPANSION_MODE_AI_CPU, HCCL_OP_EXPANSION_MODE_HOST,   HCCL_OP_EXPANSION_MODE_AI_CPU,	HCCL_OP_EXPANSION_MODE_AIV,
+		HCCL_OP_EXPANSION_AIV_ONLY,    HCCL_OP_EXPANSION_MODE_CCU_MS, HCCL_OP_EXPANSION_MODE_CCU_SCHED,
+	};
+	struct hccld_comm *found;
+	HcclOpExpansionMode mode;
+	int r;
+
+	if (!comm)
+		return null_argument(__func__, "comm");
+	if (!info)
+		return null_argument(__func__, "info");
+	if (cfgType != HCCL_CONFIG_TYPE_OP_EXPANSION_MODE)
+		return API(hccld_error(CAUSE_NOT_SUPPORTED, "%s: cfgType is %d, expected 0 (expansion mode)", __func__, (int)cfgType));
+	if (infoLen != sizeof(mode))
+		return API(hccld_error(CAUSE_ARGUMENT, "%s: infoLen is %u, expected %zu", __func__, infoLen, sizeof(mode)));
+	r = hccld_comm_get(comm, &found);
+	if (r < 0)
+		return API(r);
+	mode = modes[found->settings.op_expansion_mode % (sizeof(modes) / sizeof(modes[0]))];
+	memcpy(info, &mode, sizeof(mode));
+	hccld_comm_put(found);
+	return HCCL_SUCCESS;
 }

@@ -6,6 +6,7 @@
 
 #include "client/error.h"
 #include "client/exchange.h"
+#include "client/group.h"
 #include "hccl/hccl.h"
 
 #define API(call) ((HcclResult)hccld_hccl_result(call))
@@ -19,6 +20,9 @@ HcclResult HcclSend(void *sendBuf, uint64_t count, HcclDataType dataType, uint32
 {
 	const HcclSendRecvItem item = { HCCL_SEND, sendBuf, count, dataType, destRank };
 
+	/* no check here, not even of the count: the end of the group makes them */
+	if (hccld_group_is_open())
+		return API(hccld_group_add(&item, 1, comm, stream));
 	if (count == 0)
 		return HCCL_SUCCESS;
 	if (!comm)
@@ -34,6 +38,8 @@ HcclResult HcclRecv(void *recvBuf, uint64_t count, HcclDataType dataType, uint32
 {
 	const HcclSendRecvItem item = { HCCL_RECV, recvBuf, count, dataType, srcRank };
 
+	if (hccld_group_is_open())
+		return API(hccld_group_add(&item, 1, comm, stream));
 	if (count == 0)
 		return HCCL_SUCCESS;
 	if (!comm)
@@ -55,5 +61,8 @@ HcclResult HcclBatchSendRecv(HcclSendRecvItem *sendRecvInfo, uint32_t itemNum, H
 		return null_argument(__func__, "sendRecvInfo");
 	if (itemNum == 0)
 		return HCCL_SUCCESS;
+	/* HCCL does not allow it there; here its items go with the others of the group */
+	if (hccld_group_is_open())
+		return API(hccld_group_add(sendRecvInfo, itemNum, comm, stream));
 	return API(hccld_exchange(sendRecvInfo, itemNum, comm, stream));
 }

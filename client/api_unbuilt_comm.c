@@ -12,17 +12,6 @@
 #include "hccl/hccl_ccu_res.h"
 
 /* hccl/hccl_comm.h */
-UNBUILT_HCCL(HcclCommInitClusterInfo, (const char *clusterInfo, uint32_t rank, HcclComm *comm))
-UNBUILT_HCCL(HcclCommInitClusterInfoConfig, (const char *clusterInfo, uint32_t rank,
-		HcclCommConfig *config, HcclComm *comm))
-UNBUILT_HCCL(HcclCreateSubCommConfig, (HcclComm *comm, uint32_t rankNum, uint32_t *rankIds,
-		uint64_t subCommId, uint32_t subCommRankId, HcclCommConfig *config,
-		HcclComm *subComm))
-UNBUILT_HCCL(HcclSetConfig, (HcclConfig config, HcclConfigValue configValue))
-UNBUILT_HCCL(HcclGetConfig, (HcclConfig config, HcclConfigValue *configValue))
-UNBUILT_HCCL(HcclCommGetHandleWithName, (const char *commName, HcclComm *comm))
-UNBUILT_HCCL(HcclCommSuspend, (HcclComm comm))
-UNBUILT_HCCL(HcclCommResume, (HcclComm comm))
 UNBUILT_HCCL(HcclCommSetMemoryRange, (HcclComm comm, void *baseVirPtr, size_t size,
 		size_t alignment, uint64_t flags))
 UNBUILT_HCCL(HcclCommUnsetMemoryRange, (HcclComm comm, void *baseVirPtr))
@@ -31,8 +20,6 @@ UNBUILT_HCCL(HcclCommActivateCommMemory, (HcclComm comm, void *virPtr, size_t si
 UNBUILT_HCCL(HcclCommDeactivateCommMemory, (HcclComm comm, void *virPtr))
 UNBUILT_HCCL(HcclCommWorkingDevNicSet, (HcclComm comm, uint32_t *ranks, bool *useBackup,
 		uint32_t nRanks))
-UNBUILT_HCCL(HcclGroupStart, (void))
-UNBUILT_HCCL(HcclGroupEnd, (void))
 UNBUILT_HCCL(HcclCommSymWinRegister, (HcclComm comm, void *addr, uint64_t size,
 		HcclCommSymWindow *winHandle, uint32_t flag))
 UNBUILT_HCCL(HcclCommSymWinDeregister, (HcclCommSymWindow winHandle))
@@ -40,10 +27,6 @@ UNBUILT_HCCL(HcclCommSymWinGet, (HcclComm comm, void *ptr, size_t size,
 		HcclCommSymWindow *winHandle, size_t *offset))
 UNBUILT_HCCL(HcclCommRegCommStateCallback, (const char *regName, HcclCommStateCallback cb,
 		void *args))
-UNBUILT_HCCL(HcclCommGetStatus, (const char *commId, HcclCommStatus *status))
-UNBUILT_HCCL(HcclGroupStatusGet, (bool *isGroupEnabled))
-UNBUILT_HCCL(HcclConfigGetInfo, (HcclComm comm, HcclConfigType cfgType, uint32_t infoLen,
-		void *info))
 
 /* hccl/hccl_sym_win.h */
 UNBUILT_HCCL(HcclSymWinGetPeerPointer, (HcclCommSymWindow winHandle, size_t offset,

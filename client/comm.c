@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of communicators, joining and leaving.
+ * The table of communicators, and leaving them.
  *
  * A place of the table is never given back, so looking at it is always safe; its word says whether a handle is still good:
- *   generation << 32 | ALIVE | pins
+ *   generation << 32 | ALIVE | JOINING | pins
  * hccld_comm_get() adds a pin while the generation fits and ALIVE is set; leaving clears ALIVE; whoever takes the last pin of a place
  * that is not ALIVE frees what it holds, raises the generation and puts it on the list of free places. All fields but the word, the
- * bitmaps and `async_reported` are written before ALIVE is set.
+ * bitmaps and `async_reported` are written before ALIVE is set. While JOINING is set a thread waits in the creation of the communicator:
+ * the handle is good for HcclCommDestroy only, which makes that thread return.
  */
-#include "client/comm.h"
+#include "client/comm_table.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,9 +25,11 @@
 #include "client/stream.h"
 #include "proto/cleanup.h"
 #include "proto/control.pb-c.h"
+#include "proto/feature.h"
 
 #define ALIVE (1ull << 31)
-#define PINS (ALIVE - 1)
+#define JOINING (1ull << 30)
+#define PINS (JOINING - 1)
 #define HANDLE_MARK 0x4843ull		/* top 16 bits: no address of a program looks like this */
 #define GENERATION_MASK 0xffffffffull
 #define NO_PLACE 0xffffffffu
@@ -53,16 +58,38 @@ static struct hccld_comm *place_of(void *handle, uint64_t *ret_generation)
 	return &comms[index];
 }
 
-static int place_take(struct hccld_comm **ret_comm)
+/* With `table_lock`: another communicator of this process that has @name on @device. */
+static bool name_is_taken(const char *name, int32_t device, const unsigned char *meeting)
+{
+	for (uint32_t i = 0; i < used_count; i++)
+		if (comms[i].is_taken && comms[i].device == device && strcmp(comms[i].name, name) == 0 &&
+		    memcmp(comms[i].meeting, meeting, sizeof(comms[i].meeting)) != 0)
+			return true;
+	return false;
+}
+
+int hccld_comm_place_take(const char *name, int32_t device, const unsigned char meeting[DIGEST_BYTES], struct hccld_comm **ret_comm)
 {
 	struct hccld_comm *comm = NULL;
 
 	pthread_mutex_lock(&table_lock);
+	if (*name && name_is_taken(name, device, meeting)) {
+		pthread_mutex_unlock(&table_lock);
+		return hccld_error(CAUSE_ARGUMENT,
+				   "hcclCommName \"%s\": another communicator of this process has it on device %d; choose another name, or destroy that one first",
+				   name, device);
+	}
 	if (first_free != NO_PLACE) {
 		comm = &comms[first_free];
 		first_free = next_free[first_free];
 	} else if (used_count < HCCLD_RANKS_PER_SESSION) {
 		comm = &comms[used_count++];
+	}
+	if (comm) {
+		comm->is_taken = true;
+		comm->device = device;
+		snprintf(comm->name, sizeof(comm->name), "%s", name);
+		memcpy(comm->meeting, meeting, sizeof(comm->meeting));
 	}
 	pthread_mutex_unlock(&table_lock);
 	if (!comm)
@@ -72,8 +99,32 @@ static int place_take(struct hccld_comm **ret_comm)
 	return 0;
 }
 
-/* The place is not ALIVE and has no pins: nobody else touches it. */
-static void place_free(struct hccld_comm *comm)
+void hccld_comm_place_joining(struct hccld_comm *comm, uint64_t request)
+{
+	uint64_t generation = atomic_load_explicit(&comm->word, memory_order_relaxed) >> 32;
+
+	comm->handle = handle_of((uint32_t)(comm - comms), generation);
+	atomic_store_explicit(&comm->request, request, memory_order_relaxed);
+	/* release: whoever destroys it finds the request */
+	atomic_store_explicit(&comm->word, generation << 32 | JOINING, memory_order_release);
+}
+
+void hccld_comm_place_name(struct hccld_comm *comm, const char *name)
+{
+	pthread_mutex_lock(&table_lock);
+	snprintf(comm->name, sizeof(comm->name), "%s", name);
+	pthread_mutex_unlock(&table_lock);
+}
+
+void hccld_comm_place_alive(struct hccld_comm *comm)
+{
+	uint64_t generation = atomic_load_explicit(&comm->word, memory_order_relaxed) >> 32;
+
+	/* release: whoever gets the handle sees the fields */
+	atomic_store_explicit(&comm->word, generation << 32 | ALIVE, memory_order_release);
+}
+
+void hccld_comm_place_free(struct hccld_comm *comm)
 {
 	uint32_t index = (uint32_t)(comm - comms);
 	uint64_t generation = (atomic_load_explicit(&comm->word, memory_order_relaxed) >> 32) + 1;
@@ -86,6 +137,7 @@ static void place_free(struct hccld_comm *comm)
 	comm->open[0] = comm->open[1] = NULL;
 	atomic_store_explicit(&comm->word, (generation & GENERATION_MASK) << 32, memory_order_release);
 	pthread_mutex_lock(&table_lock);
+	comm->is_taken = false;
 	next_free[index] = first_free;
 	first_free = index;
 	pthread_mutex_unlock(&table_lock);
@@ -123,134 +175,12 @@ void hccld_comm_put(struct hccld_comm *comm)
 	uint64_t word = atomic_fetch_sub_explicit(&comm->word, 1, memory_order_acq_rel);
 
 	if (!(word & ALIVE) && (word & PINS) == 1)
-		place_free(comm);
+		hccld_comm_place_free(comm);
 }
 
-/* ---- root info ---- */
+/* ---- leaving ---- */
 
-int hccld_root_info_new(HcclRootInfo *ret_root)
-{
-	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	Hccld__Control__GetRootInfo body = HCCLD__CONTROL__GET_ROOT_INFO__INIT;
-	CLEANUP(hccld_call_end) struct hccld_call call = { 0 };
-	struct hccld_root_info info = { .magic = HCCLD_ROOT_INFO_MAGIC, .version = HCCLD_ROOT_INFO_VERSION, .size = sizeof(info) };
-	const Hccld__Control__GetRootInfoReply *reply;
-	struct hccld_session *session;
-	int r;
-
-	r = hccld_environment_check();
-	if (r < 0)
-		return r;
-	r = hccld_session_get(&session);
-	if (r < 0)
-		return r;
-	request.body_case = HCCLD__CONTROL__REQUEST__BODY_GET_ROOT_INFO;
-	request.get_root_info = &body;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r == 0)
-		r = hccld_call_wait(session->connection, &call);
-	if (r < 0)
-		return r;
-	reply = call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_GET_ROOT_INFO ? call.reply->get_root_info : NULL;
-	if (!reply || reply->secret.len > sizeof(info.secret) || strlen(reply->name) >= sizeof(info.name))
-		return hccld_error(CAUSE_PROTOCOL, "the daemon's answer to HcclGetRootInfo is malformed");
-	info.key = reply->key;
-	info.secret_size = (uint32_t)reply->secret.len;
-	memcpy(info.secret, reply->secret.data, reply->secret.len);
-	info.name_size = (uint32_t)strlen(reply->name);
-	memcpy(info.name, reply->name, info.name_size);
-	memset(ret_root, 0, sizeof(*ret_root));
-	memcpy(ret_root, &info, sizeof(info));
-	return 0;
-}
-
-static int root_info_read(const HcclRootInfo *root, struct hccld_root_info *ret_info)
-{
-	struct hccld_root_info info;
-	bool good;
-
-	memcpy(&info, root, sizeof(info));
-	good = info.magic == HCCLD_ROOT_INFO_MAGIC && info.size >= sizeof(info) && info.size <= sizeof(*root) &&
-	       info.secret_size <= sizeof(info.secret) && info.name_size < sizeof(info.name) &&
-	       strnlen(info.name, sizeof(info.name)) == info.name_size;
-	if (!good)
-		return hccld_error(CAUSE_ARGUMENT, "rootInfo is not what HcclGetRootInfo of hccld wrote: expected all %u bytes of it, unchanged",
-				   HCCL_ROOT_INFO_BYTES);
-	if (info.version != HCCLD_ROOT_INFO_VERSION)
-		return hccld_error(CAUSE_ARGUMENT, "rootInfo has version %u, expected %u: the root uses another release of hccld",
-				   info.version, HCCLD_ROOT_INFO_VERSION);
-	*ret_info = info;
-	return 0;
-}
-
-/* ---- joining ---- */
-
-struct join {
-	const struct hccld_comm_join *wish;
-	struct hccld_root_info info;
-	struct hccld_comm *comm;	/* taken place, not ALIVE */
-	struct hccld_call call;
-	bool started, joined;
-};
-
-/* What can fail here must not fail between the joins of one call: those sent already would wait for the others until their deadline. */
-static int join_prepare(struct join *join, const struct hccld_comm_join *wish)
-{
-	int r;
-
-	join->wish = wish;
-	r = root_info_read(wish->root, &join->info);
-	return r < 0 ? r : place_take(&join->comm);
-}
-
-static int join_start(struct join *join, struct hccld_session *session, const struct hccld_comm_config *config, uint32_t deadline_ms)
-{
-	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	Hccld__Control__JoinComm body = HCCLD__CONTROL__JOIN_COMM__INIT;
-	int r;
-
-	body.key = join->info.key;
-	body.secret.data = join->info.secret;
-	body.secret.len = join->info.secret_size;
-	body.rank = join->wish->rank;
-	body.size = join->wish->size;
-	body.context = join->wish->context_id;
-	body.name = (char *)config->name;
-	body.udi = (char *)config->udi;
-	request.deadline_ms = deadline_ms;
-	request.body_case = HCCLD__CONTROL__REQUEST__BODY_JOIN_COMM;
-	request.join_comm = &body;
-	r = hccld_call_start(session->connection, &request, &join->call);
-	join->started = r == 0;
-	return r;
-}
-
-/* NULL: there is none, or it is of another kind. */
-static const Hccld__Control__JoinCommReply *join_reply(const struct join *join)
-{
-	const Hccld__Control__Reply *reply = join->call.reply;
-
-	return reply && reply->body_case == HCCLD__CONTROL__REPLY__BODY_JOIN_COMM ? reply->join_comm : NULL;
-}
-
-static int region_map(struct hccld_comm *comm, int fd)
-{
-	const struct comm_region *region;
-	uint64_t size = comm_region_size(comm->size);
-
-	region = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	if (region == MAP_FAILED)
-		return hccld_error(CAUSE_SYSTEM_CALL, "cannot map the region of communicator %s: %s", comm->name, strerror(errno));
-	/* the child of a fork has nothing to do with it */
-	madvise((void *)region, size, MADV_DONTFORK);
-	comm->region = region;
-	comm->region_size = size;
-	if (region->magic != COMM_REGION_MAGIC || region->version != COMM_REGION_VERSION || region->size != comm->size)
-		return hccld_error(CAUSE_PROTOCOL, "the region of communicator %s is malformed", comm->name);
-	return 0;
-}
-
-static void leave_request(uint64_t rank)
+void hccld_comm_leave_request(uint64_t rank)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__LeaveComm body = HCCLD__CONTROL__LEAVE_COMM__INIT;
@@ -266,132 +196,162 @@ static void leave_request(uint64_t rank)
 		hccld_error_forget();
 }
 
-/* Fills the place; it is not ALIVE yet. */
-static int join_finish(struct join *join, struct hccld_session *session, const struct hccld_comm_config *config)
+int hccld_comm_cancel_request(uint64_t join)
 {
-	struct hccld_comm *comm = join->comm;
-	const Hccld__Control__JoinCommReply *reply = join_reply(join);
-	size_t words = (join->wish->size + 63) / 64;
-
-	if (!reply || join->call.fd_count != 1 || strlen(reply->name) >= sizeof(comm->name))
-		return hccld_error(CAUSE_PROTOCOL, "the daemon's answer to a join is malformed");
-	comm->rank = join->wish->rank;
-	comm->size = join->wish->size;
-	comm->timeout_ms = config->timeout_ms;
-	comm->allow_duplicate_items = session->allow_duplicate_items || hccld_environment_allow_duplicate_items();
-	atomic_init(&comm->async_reported, false);
-	comm->task_rank = reply->rank;
-	comm->context = join->wish->context_id;
-	comm->device = join->wish->context->logical;
-	comm->comm = reply->comm;
-	comm->held = NULL;
-	strcpy(comm->name, reply->name);
-	pthread_mutex_init(&comm->opening, NULL);
-	comm->open[0] = calloc(words, sizeof(*comm->open[0]));
-	comm->open[1] = calloc(words, sizeof(*comm->open[1]));
-	if (!comm->open[0] || !comm->open[1])
-		return hccld_error(CAUSE_HOST_MEMORY, "no memory for a communicator of %u ranks", comm->size);
-	return region_map(comm, join->call.fds[0]);
-}
-
-static void join_undo(struct join *join)
-{
-	if (join->joined && join_reply(join))
-		leave_request(join_reply(join)->rank);
-	if (join->comm)
-		place_free(join->comm);
-}
-
-/* The rank is in: the handle becomes good. */
-static void join_publish(struct join *join, struct hccld_comm_join *wish)
-{
-	struct hccld_comm *comm = join->comm;
-	uint64_t generation = atomic_load_explicit(&comm->word, memory_order_relaxed) >> 32;
-
-	if (wish->hold_context)
-		comm->held = wish->context;
-	hccld_comm_name_add(comm->comm, comm->name);
-	comm->handle = handle_of((uint32_t)(comm - comms), generation);
-	/* release: whoever gets the handle sees the fields */
-	atomic_store_explicit(&comm->word, generation << 32 | ALIVE, memory_order_release);
-	wish->ret_handle = comm->handle;
-}
-
-/* A root info that the daemon does not know, or whose secret is wrong, is a bad argument like one that is garbage. */
-static int join_wait(struct join *join, struct hccld_session *session)
-{
-	int r = hccld_call_wait(session->connection, &join->call);
-	enum cause cause = status_cause(r);
-
-	if ((cause == CAUSE_NOT_FOUND || cause == CAUSE_PERMISSION) && join->call.reply)
-		return hccld_error(CAUSE_ARGUMENT, "rootInfo: %s", join->call.reply->text);
-	return r;
-}
-
-int hccld_comm_join(struct hccld_comm_join *wishes, uint32_t count, const struct hccld_comm_config *config)
-{
-	CLEANUP(freep) struct join *joins = calloc(count, sizeof(*joins));
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__CancelJoin body = HCCLD__CONTROL__CANCEL_JOIN__INIT;
 	struct hccld_session *session;
-	int r, error = 0;
+	int r;
 
-	if (!joins)
-		return hccld_error(CAUSE_HOST_MEMORY, "no memory to join %u ranks", count);
 	r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < count && error == 0; i++)
-		error = join_prepare(&joins[i], &wishes[i]);
-	for (uint32_t i = 0; i < count && error == 0; i++)
-		error = join_start(&joins[i], session, config, hccld_environment_connect_timeout_ms());
-	for (uint32_t i = 0; i < count; i++) {
-		if (!joins[i].started)
+	if (!(session->features & HCCLD_FEATURE_COMM))
+		return hccld_error(CAUSE_BUSY, "a thread waits in the creation of this communicator, and hccld %s cannot end that; update it",
+				   session->daemon_version);
+	body.request = join;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CANCEL_JOIN;
+	request.cancel_join = &body;
+	r = hccld_call_simple(session->connection, &request);
+	if (status_cause(r) != CAUSE_NOT_FOUND)
+		return r;
+	/* it has its answer: its thread is about to see it */
+	hccld_error_forget();
+	return -ENOENT;
+}
+
+/* Takes the place out of use. 0; 1: it is being created, by *@ret_request; -EBADF. */
+static int leave_begin(void *handle, struct hccld_comm **ret_comm, uint64_t *ret_request)
+{
+	uint64_t generation, word;
+	struct hccld_comm *comm = place_of(handle, &generation);
+
+	if (!comm)
+		return bad_handle(handle);
+	for (;;) {
+		word = atomic_load_explicit(&comm->word, memory_order_acquire);
+		if (word >> 32 == generation && (word & JOINING)) {
+			*ret_request = atomic_load_explicit(&comm->request, memory_order_acquire);
+			/* as before: the number is of this communicator, not of the next one in this place */
+			if (atomic_load_explicit(&comm->word, memory_order_relaxed) == word)
+				return 1;
 			continue;
-		r = join_wait(&joins[i], session);
-		joins[i].joined = join_reply(&joins[i]) != NULL;
-		if (r == 0 && error == 0)
-			r = join_finish(&joins[i], session, config);
-		if (r < 0)
-			error = r;
+		}
+		if (word >> 32 != generation || !(word & ALIVE))
+			return bad_handle(handle);
+		/* no longer ALIVE and pinned by us, in one step: only one thread leaves */
+		if (atomic_compare_exchange_weak_explicit(&comm->word, &word, (word & ~ALIVE) + 1, memory_order_acq_rel,
+							  memory_order_relaxed))
+			break;
 	}
-	for (uint32_t i = 0; i < count; i++) {
-		if (error < 0)
-			join_undo(&joins[i]);
-		else
-			join_publish(&joins[i], &wishes[i]);
-		if (joins[i].started)
-			hccld_call_end(&joins[i].call);
-	}
-	return error;
+	*ret_comm = comm;
+	return 0;
 }
 
 int hccld_comm_leave(void *handle)
 {
-	uint64_t generation, word;
-	struct hccld_comm *comm;
+	struct hccld_comm *comm = NULL;
 	struct hccld_context *held;
-	uint64_t context;
+	uint64_t context, request = 0;
 	int r = hccld_session_check_fork();
 
 	if (r < 0)
 		return r;
-	comm = place_of(handle, &generation);
-	if (!comm)
-		return bad_handle(handle);
-	word = atomic_load_explicit(&comm->word, memory_order_relaxed);
-	do {
-		if (word >> 32 != generation || !(word & ALIVE))
-			return bad_handle(handle);
-		/* no longer ALIVE and pinned by us, in one step: only one thread leaves */
-	} while (!atomic_compare_exchange_weak_explicit(&comm->word, &word, (word & ~ALIVE) + 1, memory_order_acq_rel,
-							memory_order_relaxed));
+	while ((r = leave_begin(handle, &comm, &request)) == 1) {
+		r = hccld_comm_cancel_request(request);
+		if (r != -ENOENT)
+			return r;
+		sched_yield();
+	}
+	if (r < 0)
+		return r;
 	held = comm->held;
 	context = comm->context;
-	leave_request(comm->task_rank);
+	hccld_comm_leave_request(comm->task_rank);
 	hccld_comm_name_drop(comm->comm);
 	hccld_comm_put(comm);
 	if (held)
 		hccld_context_release(held, context);
 	return 0;
+}
+
+/* ---- by name ---- */
+
+int hccld_comm_by_name(const char *name, void **ret_handle)
+{
+	struct hccld_context *context = NULL;
+	void *found = NULL;
+
+	/* the current device's first: the table of names is per device */
+	if (hccld_context_current(&context) < 0)
+		hccld_error_forget();
+	pthread_mutex_lock(&table_lock);
+	for (uint32_t i = 0; i < used_count; i++) {
+		uint64_t word = atomic_load_explicit(&comms[i].word, memory_order_acquire);
+
+		if (!comms[i].is_taken || !(word & ALIVE) || strcmp(comms[i].name, name) != 0)
+			continue;
+		if (!found || (context && comms[i].device == context->logical))
+			found = comms[i].handle;
+		if (context && comms[i].device == context->logical)
+			break;
+	}
+	pthread_mutex_unlock(&table_lock);
+	if (!found)
+		return hccld_error(CAUSE_ARGUMENT, "commName is \"%.128s\": this process has no communicator of that name", name);
+	*ret_handle = found;
+	return 0;
+}
+
+bool hccld_comm_has_table(int32_t device)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&table_lock);
+	for (uint32_t i = 0; i < used_count && !found; i++)
+		found = comms[i].is_taken && comms[i].is_table && comms[i].device == device;
+	pthread_mutex_unlock(&table_lock);
+	return found;
+}
+
+/* ---- suspending ---- */
+
+int hccld_comm_check_running(const struct hccld_comm *comm, uint32_t *ret_epoch)
+{
+	uint32_t epoch = atomic_load_explicit(&comm->region->members[comm->rank].epoch, memory_order_acquire);
+
+	*ret_epoch = epoch;
+	if (__builtin_expect(!(epoch & 1), 1))
+		return 0;
+	return hccld_error(CAUSE_SUSPENDED, "communicator %s: rank %u is suspended since HcclCommSuspend; call HcclCommResume first",
+			   comm->name, comm->rank);
+}
+
+int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__SuspendComm suspend = HCCLD__CONTROL__SUSPEND_COMM__INIT;
+	Hccld__Control__ResumeComm resume = HCCLD__CONTROL__RESUME_COMM__INIT;
+	struct hccld_session *session;
+	int r;
+
+	r = hccld_session_get(&session);
+	if (r < 0)
+		return r;
+	if (!(session->features & HCCLD_FEATURE_COMM))
+		return hccld_error(CAUSE_UNBUILT, "hccld %s cannot suspend communicators; update it", session->daemon_version);
+	suspend.rank = resume.rank = comm->task_rank;
+	if (suspended) {
+		request.body_case = HCCLD__CONTROL__REQUEST__BODY_SUSPEND_COMM;
+		request.suspend_comm = &suspend;
+	} else {
+		request.body_case = HCCLD__CONTROL__REQUEST__BODY_RESUME_COMM;
+		request.resume_comm = &resume;
+	}
+	r = hccld_call_simple(session->connection, &request);
+	if (r == 0 && !suspended)
+		atomic_store_explicit(&comm->async_reported, false, memory_order_relaxed);
+	return r;
 }
 
 /* ---- state ---- */
@@ -400,7 +360,7 @@ enum cause hccld_comm_async(const struct hccld_comm *comm, struct fault *ret_fau
 {
 	const struct comm_member *member = &comm->region->members[comm->rank];
 
-	/* acquire: with 2 the fault is complete and never changes again */
+	/* acquire: with 2 the fault is complete; it changes when the rank is resumed, which its program does itself */
 	if (atomic_load_explicit(&member->async, memory_order_acquire) != 2)
 		return CAUSE_NONE;
 	if (ret_fault)
@@ -413,6 +373,8 @@ int hccld_comm_async_result(const struct hccld_comm *comm)
 	struct hccld_session *session;
 	enum cause cause = hccld_comm_async(comm, NULL);
 
+	if (atomic_load_explicit(&comm->region->members[comm->rank].epoch, memory_order_acquire) & 1)
+		return status_of(CAUSE_SUSPENDED)->hccl;
 	/* a watchdog that asks nothing else is to learn of a daemon that went for good, too */
 	if (!cause && hccld_session_get(&session) == 0 && hccld_connection_is_gone(session->connection))
 		cause = CAUSE_DAEMON_GONE;
@@ -518,6 +480,8 @@ int hccld_comm_barrier(void *handle, void *stream_handle)
 	r = hccld_comm_stream(comm, "HcclBarrier", stream_handle, &stream);
 	if (r == 0)
 		r = hccld_comm_check_async(comm);
+	if (r == 0)
+		r = hccld_comm_check_running(comm, &task.epoch);
 	if (r == 0) {
 		hccld_environment_log_entry("HcclBarrier: comm %s, rank %u of %u, stream %p", comm->name, comm->rank, comm->size,
 					    stream_handle);

@@ -15,6 +15,7 @@
 
 #include "client/session.h"
 #include "hccl/hccl_types.h"
+#include "proto/digest.h"
 #include "proto/limits.h"
 #include "proto/region.h"
 
@@ -23,6 +24,8 @@ struct hccld_comm_config {
 	char name[HCCLD_COMM_NAME_MAX];	/* empty: that of the root info */
 	char udi[HCCLD_UDI_MAX];
 	uint32_t timeout_ms;		/* of an operation; 0: never */
+	struct comm_settings settings;	/* shown by hcclctl comms */
+	uint64_t job;			/* hcclJobID */
 };
 
 struct hccld_comm {
@@ -33,6 +36,10 @@ struct hccld_comm {
 	uint32_t timeout_ms;
 	bool allow_duplicate_items;
 	_Atomic bool async_reported;	/* the asynchronous error has been returned by a call */
+	bool is_taken, is_table;	/* `table_lock`: the place is in use; of a rank table */
+	unsigned char meeting[DIGEST_BYTES];	/* `table_lock`: ranks of one communicator have the same */
+	_Atomic uint64_t request;	/* while it is created: of the join */
+	struct comm_settings settings;
 	void *handle;
 	uint64_t task_rank;		/* the daemon's handle of (communicator, rank) */
 	uint64_t context;		/* id: the context may be gone before the communicator */
@@ -42,6 +49,7 @@ struct hccld_comm {
 	uint64_t region_size;
 	_Atomic uint64_t *open[2];	/* bit per peer: pairs that exist; [0] to the peer, [1] from it */
 	pthread_mutex_t opening;	/* held while pairs are made */
+	struct hccld_context *on;	/* what `context` is the id of, while that is open */
 	struct hccld_context *held;	/* context that HcclCommInitAll opened for this rank, or NULL */
 	char name[HCCLD_COMM_NAME_MAX];
 };
@@ -72,18 +80,29 @@ int hccld_comm_config_read(const HcclCommConfig *given, struct hccld_comm_config
 
 int hccld_root_info_new(HcclRootInfo *ret_root);
 
+/* How ranks meet that have no root info. */
+struct hccld_meeting {
+	unsigned char digest[DIGEST_BYTES];	/* of a rank table and the job */
+	uint64_t parent;		/* a part: the daemon's handle of (communicator, rank), 0: a rank table */
+	uint64_t part;			/* subCommId */
+	const uint32_t *members;	/* ranks in the whole, by rank in the part */
+};
+
 struct hccld_comm_join {
-	const HcclRootInfo *root;
+	const HcclRootInfo *root;	/* or */
+	const struct hccld_meeting *meeting;
+	const char *name;		/* without a root info, if the configuration has none */
 	uint32_t rank, size;
 	struct hccld_context *context;
 	uint64_t context_id;		/* when the call began: the device may be reset before all have joined */
 	bool hold_context;		/* the communicator takes over the caller's reference to it on success */
-	void *ret_handle;
+	struct hccld_comm_config config;
+	void **ret_handle;		/* written before all have joined, so that HcclCommDestroy can end that; as before if it fails */
 };
 
 /* Joins @count ranks at once and returns when each is in its communicator; else none is. Blocks up to HCCL_CONNECT_TIMEOUT. */
-int hccld_comm_join(struct hccld_comm_join *joins, uint32_t count, const struct hccld_comm_config *config);
-/* HcclCommDestroy. -EBADF: unknown handle. */
+int hccld_comm_join(struct hccld_comm_join *joins, uint32_t count);
+/* HcclCommDestroy; also of one whose creation another thread waits for. -EBADF: unknown handle. */
 int hccld_comm_leave(void *handle);
 
 /* Pins the communicator of a handle until hccld_comm_put(). -EBADF, -ECHILD; text set. */
@@ -96,6 +115,15 @@ static inline void hccld_comm_putp(struct hccld_comm **comm)
 		hccld_comm_put(*comm);
 	*comm = NULL;
 }
+
+/* The handle of the communicator that is called @name, of the current device if there are several. -EINVAL. */
+int hccld_comm_by_name(const char *name, void **ret_handle);
+/* Has this process a communicator of a rank table on the device, or is it being created? */
+bool hccld_comm_has_table(int32_t device);
+/* -EBUSY while the rank is suspended; *ret_epoch is for the task (struct task). */
+int hccld_comm_check_running(const struct hccld_comm *comm, uint32_t *ret_epoch);
+/* HcclCommSuspend, HcclCommResume. */
+int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended);
 
 /* The cause of the rank's asynchronous error, CAUSE_NONE if there is none. @ret_fault may be NULL. */
 enum cause hccld_comm_async(const struct hccld_comm *comm, struct fault *ret_fault);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/comm.h"
+#include "client/comm_settings.h"
 #include "client/environment.h"
 #include "client/error.h"
 
@@ -91,18 +92,16 @@ static int check_numbers(const HcclCommConfig *config)
 /* Strict reduction order exists on A2 alone. */
 static int check_strict(const HcclCommConfig *config)
 {
-	struct hccld_session *session;
+	const char *soc_name;
+	bool known;
 	int r;
 
 	if (config->hcclDeterministic != 2)
 		return 0;
-	r = hccld_session_get(&session);
-	if (r < 0)
+	r = hccld_strict_is_known(&known, &soc_name);
+	if (r < 0 || known)
 		return r;
-	if (strncmp(session->soc_name, "Ascend910B", strlen("Ascend910B")) == 0)
-		return 0;
-	return hccld_error(CAUSE_ARGUMENT, "config: hcclDeterministic is 2 (strict), which %s does not have; expected 0 or 1",
-			   session->soc_name);
+	return hccld_error(CAUSE_ARGUMENT, "config: hcclDeterministic is 2 (strict), which %s does not have; expected 0 or 1", soc_name);
 }
 
 static int check_texts(const HcclCommConfig *config)
@@ -123,6 +122,41 @@ static int check_texts(const HcclCommConfig *config)
 	return r;
 }
 
+static int check_form(const char *field, const char *text, bool is_good, const char *form)
+{
+	if (!*text || is_good)
+		return 0;
+	return hccld_error(CAUSE_ARGUMENT, "config: %s is \"%.64s\"; expected %s", field, text, form);
+}
+
+/* What is shown of it, over the environment's settings; texts have been found terminated. */
+static int settings_read(const HcclCommConfig *config, struct comm_settings *settings)
+{
+	uint8_t levels = settings->retry_levels;
+	int r;
+
+	r = check_form("hcclAlgo", config->hcclAlgo, hccld_algo_check(config->hcclAlgo), HCCLD_ALGO_FORM);
+	if (r == 0)
+		r = check_form("hcclRetryEnable", config->hcclRetryEnable, hccld_retry_enable_parse(config->hcclRetryEnable, &levels),
+			       HCCLD_RETRY_ENABLE_FORM);
+	if (r == 0)
+		r = check_form("hcclRetryParams", config->hcclRetryParams, hccld_retry_params_parse(config->hcclRetryParams, settings),
+			       HCCLD_RETRY_PARAMS_FORM);
+	if (r < 0)
+		return r;
+	settings->retry_levels = levels;
+	if (config->hcclBufferSize != HCCL_COMM_BUFFSIZE_CONFIG_NOT_SET)
+		settings->buffer_mb = config->hcclBufferSize;
+	if (config->hcclDeterministic != HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET)
+		settings->deterministic = (uint8_t)config->hcclDeterministic;
+	if (config->hcclOpExpansionMode > 6)
+		fprintf(stderr, "hccld: config: hcclOpExpansionMode is %u, expected 0 to 6; the default is used\n",
+			config->hcclOpExpansionMode);
+	else if (config->hcclOpExpansionMode)
+		settings->op_expansion_mode = (uint8_t)config->hcclOpExpansionMode;
+	return 0;
+}
+
 static uint32_t timeout_ms(uint64_t seconds)
 {
 	return seconds > UINT32_MAX / 1000 ? UINT32_MAX : (uint32_t)seconds * 1000;
@@ -134,7 +168,9 @@ int hccld_comm_config_default(struct hccld_comm_config *ret_config)
 
 	if (r < 0)
 		return r;
-	*ret_config = (struct hccld_comm_config){ .timeout_ms = hccld_environment_exec_timeout_ms() };
+	*ret_config = (struct hccld_comm_config){ .timeout_ms = hccld_environment_exec_timeout_ms(),
+						  .settings = hccld_environment_settings() };
+	ret_config->settings.deterministic = hccld_deterministic();
 	return 0;
 }
 
@@ -153,6 +189,8 @@ int hccld_comm_config_read(const HcclCommConfig *given, struct hccld_comm_config
 		r = check_texts(&config);
 	if (r == 0)
 		r = check_strict(&config);
+	if (r == 0)
+		r = settings_read(&config, &result.settings);
 	if (r < 0)
 		return r;
 	if (config.hcclExecTimeOut >= 0)
@@ -160,9 +198,7 @@ int hccld_comm_config_read(const HcclCommConfig *given, struct hccld_comm_config
 	else if (config.hcclExecTimeOut != HCCL_COMM_EXECTIMEOUT_CONFIG_NOT_SET)
 		fprintf(stderr, "hccld: config: hcclExecTimeOut is %d, expected at least 0 (seconds); HCCL_EXEC_TIMEOUT counts\n",
 			config.hcclExecTimeOut);
-	if (config.hcclOpExpansionMode > 6)
-		fprintf(stderr, "hccld: config: hcclOpExpansionMode is %u, expected 0 to 6; the default is used\n",
-			config.hcclOpExpansionMode);
+	result.job = config.hcclJobID;
 	strcpy(result.name, config.hcclCommName);
 	strcpy(result.udi, config.hcclUdi);
 	*ret_config = result;

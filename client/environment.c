@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/comm_settings.h"
 #include "client/error.h"
 
 #define CONNECT_TIMEOUT_DEFAULT_S 120u
@@ -65,52 +66,92 @@ static struct hccld_environment environment_default(void)
 		.exec_timeout_ms = EXEC_TIMEOUT_DEFAULT_S * 1000,
 		.connect_timeout_ms = CONNECT_TIMEOUT_DEFAULT_S * 1000,
 		.buffer_mb = BUFFER_DEFAULT_MB,
+		.settings = { .retry_count = 1, .retry_hold_ms = 5000, .retry_interval_ms = 1000 },
 	};
+}
+
+static int numbers_read(char *(*lookup)(const char *name), struct hccld_environment *environment)
+{
+	static const struct number numbers[] = {
+		{ "HCCL_CONNECT_TIMEOUT", 120, 7200, "s" },
+		{ "HCCLD_CONNECT_TIMEOUT_MS", 1, 7200000, "ms" },
+		{ "HCCL_EXEC_TIMEOUT", 0, 2147483647, "s" },
+		{ "HCCL_BUFFSIZE", 1, 2147483647, "MB" },
+		{ "HCCL_ENTRY_LOG_ENABLE", 0, 1, "" },
+		{ "HCCLD_ALLOW_DUPLICATE_ITEMS", 0, 1, "" },
+	};
+	enum { CONNECT, CONNECT_MS, EXEC, BUFFER, ENTRY_LOG, DUPLICATES, COUNT };
+	uint64_t values[COUNT] = { environment->connect_timeout_ms / 1000,
+				   0,
+				   environment->exec_timeout_ms / 1000,
+				   environment->buffer_mb,
+				   false,
+				   false };
+
+	for (int i = 0; i < COUNT; i++) {
+		int r = number_read(lookup, &numbers[i], &values[i]);
+
+		if (r < 0)
+			return r;
+	}
+	environment->connect_timeout_ms = values[CONNECT_MS] ? (uint32_t)values[CONNECT_MS]
+							     : milliseconds(values[CONNECT]);
+	environment->exec_timeout_ms = milliseconds(values[EXEC]);
+	environment->buffer_mb = (uint32_t)values[BUFFER];
+	environment->entry_log = values[ENTRY_LOG];
+	environment->allow_duplicate_items = values[DUPLICATES];
+	return 0;
+}
+
+static bool text_is_good(const char *name, const char *text, struct hccld_environment *environment)
+{
+	struct comm_settings *settings = &environment->settings;
+
+	if (strcmp(name, "HCCL_OP_EXPANSION_MODE") == 0)
+		return hccld_expansion_parse(text, &settings->op_expansion_mode);
+	if (strcmp(name, "HCCL_OP_RETRY_ENABLE") == 0)
+		return hccld_retry_enable_parse(text, &settings->retry_levels);
+	if (strcmp(name, "HCCL_OP_RETRY_PARAMS") == 0)
+		return hccld_retry_params_parse(text, settings);
+	if (strcmp(name, "HCCL_ALGO") == 0)
+		return hccld_algo_check(text);
+	environment->has_deterministic = true;
+	return hccld_deterministic_parse(text, &settings->deterministic);
+}
+
+/* An empty one counts as not set. */
+static int texts_read(char *(*lookup)(const char *name), struct hccld_environment *environment)
+{
+	static const struct {
+		const char *name, *form;
+	} texts[] = { { "HCCL_OP_EXPANSION_MODE", HCCLD_EXPANSION_FORM },
+		      { "HCCL_OP_RETRY_ENABLE", HCCLD_RETRY_ENABLE_FORM },
+		      { "HCCL_OP_RETRY_PARAMS", HCCLD_RETRY_PARAMS_FORM },
+		      { "HCCL_ALGO", HCCLD_ALGO_FORM },
+		      { "HCCL_DETERMINISTIC", HCCLD_DETERMINISTIC_FORM } };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		const char *text = lookup(texts[i].name);
+
+		if (text && *text && !text_is_good(texts[i].name, text, environment))
+			return hccld_error(CAUSE_ENVIRONMENT,
+					   "environment variable %s is \"%.64s\"; expected %s",
+					   texts[i].name, text, texts[i].form);
+	}
+	return 0;
 }
 
 int hccld_environment_read(char *(*lookup)(const char *name),
 			   struct hccld_environment *ret_environment)
 {
-	static const struct number connect = { "HCCL_CONNECT_TIMEOUT", 120, 7200, "s" };
-	static const struct number connect_ms = { "HCCLD_CONNECT_TIMEOUT_MS", 1, 7200000, "ms" };
-	static const struct number exec = { "HCCL_EXEC_TIMEOUT", 0, 2147483647, "s" };
-	static const struct number buffer = { "HCCL_BUFFSIZE", 1, 2147483647, "MB" };
-	static const struct number entry_log = { "HCCL_ENTRY_LOG_ENABLE", 0, 1, "" };
-	static const struct number duplicates = { "HCCLD_ALLOW_DUPLICATE_ITEMS", 0, 1, "" };
 	struct hccld_environment environment = environment_default();
-	uint64_t value;
-	int r;
+	int r = numbers_read(lookup, &environment);
 
-	r = number_read(lookup, &connect, &value);
+	if (r == 0)
+		r = texts_read(lookup, &environment);
 	if (r < 0)
 		return r;
-	if (r == 0)
-		environment.connect_timeout_ms = milliseconds(value);
-	r = number_read(lookup, &connect_ms, &value);
-	if (r < 0)
-		return r;
-	if (r == 0)
-		environment.connect_timeout_ms = (uint32_t)value;
-	r = number_read(lookup, &exec, &value);
-	if (r < 0)
-		return r;
-	if (r == 0)
-		environment.exec_timeout_ms = milliseconds(value);
-	r = number_read(lookup, &buffer, &value);
-	if (r < 0)
-		return r;
-	if (r == 0)
-		environment.buffer_mb = (uint32_t)value;
-	r = number_read(lookup, &entry_log, &value);
-	if (r < 0)
-		return r;
-	if (r == 0)
-		environment.entry_log = value;
-	r = number_read(lookup, &duplicates, &value);
-	if (r < 0)
-		return r;
-	if (r == 0)
-		environment.allow_duplicate_items = value;
+	environment.settings.buffer_mb = environment.buffer_mb;
 	*ret_environment = environment;
 	return 0;
 }
@@ -158,6 +199,35 @@ uint32_t hccld_environment_buffer_mb(void)
 {
 	pthread_once(&once, environment_load);
 	return process_environment.buffer_mb;
+}
+
+struct comm_settings hccld_environment_settings(void)
+{
+	pthread_once(&once, environment_load);
+	return process_environment.settings;
+}
+
+bool hccld_environment_deterministic(uint8_t *ret_value)
+{
+	pthread_once(&once, environment_load);
+	*ret_value = process_environment.settings.deterministic;
+	return process_environment.has_deterministic;
+}
+
+void hccld_environment_job(struct digest *digest)
+{
+	static const char *const launchers[] = { "PMIX_NAMESPACE", "OMPI_MCA_orte_ess_jobid", "SLURM_JOB_ID", "SLURM_STEP_ID",
+						 "MASTER_PORT" };
+	const char *job = getenv("HCCLD_JOB");
+
+	if (job && *job) {
+		digest_add_text(digest, job);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		job = getenv(launchers[i]);
+		digest_add_text(digest, job ? job : "");
+	}
 }
 
 bool hccld_environment_entry_log(void)

@@ -8,12 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proto/digest.h"
+#include "proto/region.h"
+
 struct hccld_environment {
 	uint32_t exec_timeout_ms;    /* HCCL_EXEC_TIMEOUT; 0: never */
 	uint32_t connect_timeout_ms; /* HCCL_CONNECT_TIMEOUT, or HCCLD_CONNECT_TIMEOUT_MS */
 	uint32_t buffer_mb;	     /* HCCL_BUFFSIZE: each of the two buffers of a communicator */
 	bool entry_log;		     /* HCCL_ENTRY_LOG_ENABLE */
 	bool allow_duplicate_items;  /* HCCLD_ALLOW_DUPLICATE_ITEMS */
+	bool has_deterministic;	     /* HCCL_DETERMINISTIC is set */
+	struct comm_settings settings; /* HCCL_OP_EXPANSION_MODE, HCCL_OP_RETRY_*, HCCL_DETERMINISTIC, HCCL_BUFFSIZE */
 };
 
 /* Parses and checks; @lookup is getenv or a test's. -EBADMSG, text set (EI0001: variable, value, range); @ret_environment is untouched. */
@@ -26,6 +31,15 @@ int hccld_environment_check(void);
 uint32_t hccld_environment_exec_timeout_ms(void);
 uint32_t hccld_environment_connect_timeout_ms(void);
 uint32_t hccld_environment_buffer_mb(void);
+/* What communicators start from; HcclSetConfig is not in it. */
+struct comm_settings hccld_environment_settings(void);
+/* False: HCCL_DETERMINISTIC is not set. */
+bool hccld_environment_deterministic(uint8_t *ret_value);
+/*
+ * Which job this process belongs to: HCCLD_JOB, else what its launcher has given it (PMIX_NAMESPACE, SLURM_JOB_ID, MASTER_PORT and so on).
+ * Ranks of different jobs do not meet, though their rank tables are the same.
+ */
+void hccld_environment_job(struct digest *digest);
 bool hccld_environment_entry_log(void);
 bool hccld_environment_allow_duplicate_items(void);
 /* One line to stderr for a call of an operator, if HCCL_ENTRY_LOG_ENABLE is 1. Cheap if it is not. */

@@ -23,6 +23,7 @@
 struct error_text {
 	char text[TEXT_SIZE];
 	bool set;    /* not taken yet */
+	bool muted;
 	int pending; /* errno of the last text that no result code was made of yet */
 };
 
@@ -152,6 +153,8 @@ int hccld_error(enum cause cause, const char *format, ...)
 	size_t length;
 	va_list args;
 
+	if (current.muted)
+		return status_error(cause);
 	time_text(when, sizeof(when));
 	length = append_text(0, "[PID: %d] %s ", (int)getpid(), when);
 	if (*status->code)
@@ -194,8 +197,15 @@ const char *hccld_error_take(void)
 	return current.text;
 }
 
+void hccld_error_mute(bool muted)
+{
+	current.muted = muted;
+}
+
 void hccld_error_forget(void)
 {
+	if (current.muted)
+		return;
 	current.set = false;
 	current.pending = 0;
 }

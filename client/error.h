@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ int hccld_error_fault(const struct fault *fault, const char *comm_name);
 const char *hccld_error_take(void);
 /* What was found wrong has been got over: the call succeeds, and leaves no text of it. */
 void hccld_error_forget(void);
+/* Until it is called with false: errors of this thread leave the text that is there. For what follows from an error. */
+void hccld_error_mute(bool muted);
 /*
  * Names of communicators for texts, by the daemon's id: several ranks of a communicator may live here, so names are counted. find: copies
  * the name, "" if unknown.

@@ -59,6 +59,8 @@ static int exchange_submit(struct hccld_comm *comm, struct hccld_stream *stream,
 	r = hccld_batch_build(terms, list, count, &batch);
 	if (r == 0)
 		r = hccld_comm_check_async(comm);
+	if (r == 0)
+		r = hccld_comm_check_running(comm, &task.epoch);
 	if (r < 0 || batch.item_count == 0)
 		return r;
 	if (exchange_has_new_pairs(comm, &batch)) {
@@ -75,7 +77,9 @@ static struct hccld_batch_terms terms_of(const struct hccld_comm *comm, const ch
 	return (struct hccld_batch_terms){ operator_name, comm->name, comm->rank, comm->size, comm->allow_duplicate_items };
 }
 
-int hccld_exchange(const HcclSendRecvItem *list, uint32_t count, void *comm_handle, void *stream_handle)
+/* @operator_name: who asks; the duplicates of a group are separate calls. */
+static int exchange_list(const char *operator_name, const HcclSendRecvItem *list, uint32_t count, void *comm_handle,
+			 void *stream_handle, bool allow_duplicates)
 {
 	CLEANUP(hccld_comm_putp) struct hccld_comm *comm = NULL;
 	struct hccld_batch_terms terms;
@@ -85,13 +89,26 @@ int hccld_exchange(const HcclSendRecvItem *list, uint32_t count, void *comm_hand
 	r = hccld_comm_get(comm_handle, &comm);
 	if (r < 0)
 		return r;
-	terms = terms_of(comm, "HcclBatchSendRecv");
+	terms = terms_of(comm, operator_name);
+	terms.allow_duplicate_items |= allow_duplicates;
 	r = hccld_comm_stream(comm, terms.operator_name, stream_handle, &stream);
 	if (r < 0)
 		return r;
-	hccld_environment_log_entry("HcclBatchSendRecv: comm %s, rank %u of %u, itemNum %u, stream %p", comm->name, comm->rank,
+	hccld_environment_log_entry("%s: comm %s, rank %u of %u, itemNum %u, stream %p", operator_name, comm->name, comm->rank,
 				    comm->size, count, stream_handle);
 	return exchange_submit(comm, stream, &terms, list, count);
+}
+
+int hccld_exchange(const HcclSendRecvItem *list, uint32_t count, void *comm, void *stream)
+{
+	return exchange_list("HcclBatchSendRecv", list, count, comm, stream, false);
+}
+
+int hccld_exchange_group(const HcclSendRecvItem *list, uint32_t count, void *comm, void *stream)
+{
+	if (!comm || !stream)
+		return hccld_error(CAUSE_NULL, "HcclGroupEnd: %s of an operation of the group is NULL", comm ? "stream" : "comm");
+	return exchange_list("HcclGroupEnd", list, count, comm, stream, true);
 }
 
 int hccld_exchange_one(const HcclSendRecvItem *item, void *comm_handle, void *stream_handle)

@@ -10,3 +10,5 @@
 int hccld_exchange(const HcclSendRecvItem *list, uint32_t count, void *comm, void *stream);
 /* HcclSend, HcclRecv after theirs. */
 int hccld_exchange_one(const HcclSendRecvItem *item, void *comm, void *stream);
+/* What was noted in a group for one communicator and stream; several items for one peer go in list order. */
+int hccld_exchange_group(const HcclSendRecvItem *list, uint32_t count, void *comm, void *stream);

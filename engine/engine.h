@@ -92,5 +92,12 @@ bool engine_segment_detach(struct engine *engine, struct view_session *session, 
  * in the communicator is rung hard.
  */
 bool engine_rank_detach(struct engine *engine, struct view_rank *rank);
+/*
+ * The rank is suspended: its member's epoch says so before. What it has in flight, and what others have with it, ends with CAUSE_SUSPENDED;
+ * pairs and barriers are empty then, and go on from there when it is resumed.
+ */
+bool engine_rank_suspend(struct engine *engine, struct view_rank *rank);
+/* The rank runs again, as its epoch says: forgets its asynchronous error, and rings everyone who may have waited for it. */
+void engine_rank_resume(struct engine *engine, struct view_rank *rank);
 /* After its streams and ranks. */
 bool engine_context_detach(struct engine *engine, struct view_context *context);

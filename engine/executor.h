@@ -85,6 +85,9 @@ void member_fault(struct comm_member *member, const struct fault *fault);
 int lane_send(struct batch *batch, uint32_t head_index);
 int lane_receive(struct batch *batch, uint32_t head_index);
 
+/* suspend.c: the member because of which a barrier of @rank ends; LANE_END: none. */
+uint32_t barrier_suspended(const struct view_comm *comm, uint32_t rank, uint32_t task_epoch);
+
 /* pair.c */
 void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, const struct fault *fault);
 /*

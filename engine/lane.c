@@ -24,6 +24,7 @@ int lane_open(struct batch *batch, uint32_t head_index, enum item_kind kind, str
 	lane->pair = view_pair_of(lane->comm, lane->source, lane->destination);
 	lane->ring = atomic_load_explicit(&lane->pair->ring, memory_order_acquire);
 	lane->peer_member = &lane->comm->region->members[lane->peer];
+	lane->gate = member_gate(&lane->comm->region->members[lane->rank], lane->peer_member, batch->task.epoch);
 	return lane->ring ? 0 : -EPROTO;
 }
 
@@ -64,5 +65,7 @@ void lane_item_fail(struct lane *lane, struct item *item, struct fault fault)
 	}
 	atomic_store_explicit(&item->state, ITEM_FAILED, memory_order_relaxed);
 	stream_fault(lane->batch->ring, &fault);
-	member_fault(&lane->comm->region->members[lane->rank], &fault);
+	/* while it lasts, the epoch says so; afterwards all is well */
+	if (fault.cause != CAUSE_SUSPENDED)
+		member_fault(&lane->comm->region->members[lane->rank], &fault);
 }

@@ -9,6 +9,13 @@
 
 #include "engine/executor.h"
 
+/* May operations run between two ranks, as far as HcclCommSuspend goes? */
+enum gate {
+	GATE_OPEN,
+	GATE_HELD,	/* wait: the peer will be resumed */
+	GATE_ENDED,	/* fail */
+};
+
 /* What a lane works on. */
 struct lane {
 	struct batch *batch;
@@ -23,6 +30,7 @@ struct lane {
 	struct item *items;		/* as in struct batch */
 	uint64_t first, mask, key;
 	uint32_t count;
+	enum gate gate;
 };
 
 /* Kind and peer of an item as one word: its first eight bytes without type and state. */
@@ -69,5 +77,9 @@ int lane_open(struct batch *batch, uint32_t head_index, enum item_kind kind, str
 enum cause lane_peer_cause(const struct lane *lane);
 /* The pair's failure as this end sees it. */
 struct fault lane_pair_fault(const struct lane *lane);
+/* suspend.c. @task_epoch: of the task, whose rank is @own. */
+enum gate member_gate(const struct comm_member *own, const struct comm_member *peer, uint32_t task_epoch);
+/* GATE_ENDED: the lane's items end. As lane_send() and lane_receive(). */
+int lane_end_suspended(struct lane *lane);
 /* Ends one item with an error: recorded at the stream and at the rank. */
 void lane_item_fail(struct lane *lane, struct item *item, struct fault fault);

@@ -219,6 +219,11 @@ int lane_receive(struct batch *batch, uint32_t head_index)
 	r = lane_open(batch, head_index, ITEM_RECEIVE, &lane);
 	if (r < 0)
 		return r;
+	if (lane.gate == GATE_ENDED)
+		return lane_end_suspended(&lane);
+	/* what has failed by now, after HCCL_EXEC_TIMEOUT say, goes on to its end */
+	if (lane.gate == GATE_HELD && !atomic_load_explicit(&lane.ring->failed, memory_order_acquire))
+		return 0;
 	if (!lane_receive_issue(&lane))
 		return -EPROTO;
 	start = done = atomic_load_explicit(&lane.head->done, memory_order_relaxed);

@@ -109,6 +109,11 @@ int lane_send(struct batch *batch, uint32_t head_index)
 	r = lane_open(batch, head_index, ITEM_SEND, &lane);
 	if (r < 0)
 		return r;
+	if (lane.gate == GATE_ENDED)
+		return lane_end_suspended(&lane);
+	/* what has failed by now, after HCCL_EXEC_TIMEOUT say, goes on to its end */
+	if (lane.gate == GATE_HELD && !atomic_load_explicit(&lane.ring->failed, memory_order_acquire))
+		return 0;
 	/* the words of the peer before the pair's: what it finished before it went counts */
 	peer_cause = lane_peer_cause(&lane);
 	failed = atomic_load_explicit(&lane.ring->failed, memory_order_acquire);

@@ -202,6 +202,26 @@ static int batch_run(struct batch *batch)
 	return !waits;
 }
 
+/* The barrier cannot end because of rank @peer. */
+static int barrier_give_up(struct batch *batch, struct task *slot, enum cause cause, uint32_t peer)
+{
+	struct view_comm *comm = batch->rank->comm;
+	struct fault fault = pair_fault(comm, cause, batch->rank->rank, peer, 0);
+
+	stream_fault(batch->ring, &fault);
+	if (cause != CAUSE_SUSPENDED)
+		member_fault(&comm->region->members[batch->rank->rank], &fault);
+	atomic_store_explicit(&slot->outcome, 1, memory_order_relaxed);
+	return 1;
+}
+
+static bool barrier_is_suspended(struct batch *batch, struct task *slot)
+{
+	uint32_t peer = barrier_suspended(batch->rank->comm, batch->rank->rank, batch->task.epoch);
+
+	return peer != LANE_END && barrier_give_up(batch, slot, CAUSE_SUSPENDED, peer);
+}
+
 /*
  * A rank enters barrier n by storing n in its member block; the barrier is over when all members have entered. Whoever enters last
  * finds that out (a fence between its store and its look at the others) and tells everybody; a second look at any later visit gives the
@@ -224,6 +244,10 @@ static int barrier_run(struct batch *batch)
 	region = comm->region;
 	member = &region->members[batch->rank->rank];
 	number = atomic_load_explicit(&slot->number, memory_order_relaxed);
+	if (number && atomic_load_explicit(&region->barriers_done, memory_order_acquire) >= number)
+		return 1;
+	if (barrier_is_suspended(batch, slot))
+		return 1;
 	if (!number) {
 		number = atomic_load_explicit(&member->barriers, memory_order_relaxed) + 1;
 		atomic_store_explicit(&slot->number, number, memory_order_release);
@@ -233,8 +257,6 @@ static int barrier_run(struct batch *batch)
 		atomic_store_explicit(&member->barriers, number, memory_order_release);
 		CRASH_POINT(16);
 	}
-	if (atomic_load_explicit(&region->barriers_done, memory_order_acquire) >= number)
-		return 1;
 	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; i < comm->size; i++) {
 		uint32_t word = atomic_load_explicit(&region->members[i].word, memory_order_acquire);
@@ -242,15 +264,8 @@ static int barrier_run(struct batch *batch)
 		if (atomic_load_explicit(&region->members[i].barriers, memory_order_acquire) >= number)
 			continue;
 		missing = i;
-		if (word != MEMBER_ALIVE) {
-			struct fault fault = pair_fault(comm, word == MEMBER_LEFT ? CAUSE_PEER_LEFT : CAUSE_PEER_DEAD,
-							batch->rank->rank, i, 0);
-
-			stream_fault(batch->ring, &fault);
-			member_fault(member, &fault);
-			atomic_store_explicit(&slot->outcome, 1, memory_order_relaxed);
-			return 1;
-		}
+		if (word != MEMBER_ALIVE)
+			return barrier_give_up(batch, slot, word == MEMBER_LEFT ? CAUSE_PEER_LEFT : CAUSE_PEER_DEAD, i);
 	}
 	if (missing != LANE_END)
 		return 0;

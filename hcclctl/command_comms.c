@@ -26,7 +26,7 @@ static struct table *comms_table(const struct options *options)
 	static const struct column full[] = {
 		{ "COMM", COLUMN_RIGHT },  { "NAME", COLUMN_LEFT }, { "STATE", COLUMN_LEFT },
 		{ "RANK", COLUMN_RIGHT },  { "PID", COLUMN_RIGHT }, { "DEVICE", COLUMN_RIGHT },
-		{ "MEMBER", COLUMN_LEFT },
+		{ "MEMBER", COLUMN_LEFT },  { "SETTINGS", COLUMN_WRAP },
 	};
 
 	if (options->verbose)
@@ -66,8 +66,40 @@ static void comms_row(struct table *table, const Hccld__Control__Comm *comm)
 	table_cell(table, "%s", members);
 }
 
+static const char *expansion_name(uint32_t mode)
+{
+	static const char *const names[] = { "default", "host", "aicpu", "aiv", "aiv-only", "ccu-ms", "ccu-sched" };
+
+	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : "unknown";
+}
+
+/* What the program has set and how the ranks met; "" from a daemon that does not say. */
+static void comm_settings(const Hccld__Control__Comm *comm, char *buffer, size_t size)
+{
+	const Hccld__Control__CommSettings *settings = comm->settings;
+	char part[32] = "", retry[96] = "";
+
+	*buffer = '\0';
+	if (!settings)
+		return;
+	if (comm->parent)
+		snprintf(part, sizeof(part), " of %" PRIu64, comm->parent);
+	if (settings->retry_levels)
+		snprintf(retry, sizeof(retry),
+			 ", retry L0:%u L1:%u L2:%u, MaxCnt:%" PRIu32 " HoldTime:%" PRIu32 " IntervalTime:%" PRIu32,
+			 settings->retry_levels & 1, settings->retry_levels >> 1 & 1,
+			 settings->retry_levels >> 2 & 1, settings->retry_count,
+			 settings->retry_hold_ms, settings->retry_interval_ms);
+	snprintf(buffer, size, "%s%s, expansion %s, buffer %" PRIu32 " MB, deterministic %" PRIu32 "%s",
+		 comm->origin, part, expansion_name(settings->op_expansion_mode), settings->buffer_mb,
+		 settings->deterministic, retry);
+}
+
 static void comms_members(struct table *table, const Hccld__Control__Comm *comm)
 {
+	char settings[256];
+
+	comm_settings(comm, settings, sizeof(settings));
 	for (size_t i = 0; i < comm->n_members; i++) {
 		table_row(table);
 		table_cell(table, "%" PRIu64, comm->comm);
@@ -77,6 +109,8 @@ static void comms_members(struct table *table, const Hccld__Control__Comm *comm)
 		table_cell(table, "%" PRIu32, comm->members[i]->pid);
 		table_cell(table, "%" PRIu32, comm->members[i]->device);
 		table_cell(table, "%s", comm->members[i]->state);
+		/* of the communicator: once is enough */
+		table_cell(table, "%s", comm->members[i]->rank ? "" : settings);
 	}
 }
 
@@ -89,6 +123,23 @@ static void comms_rows(struct table *table, const Hccld__Control__ListReply *pag
 		else
 			comms_row(table, page->comms[i]);
 	}
+}
+
+static void settings_json(cJSON *object, const Hccld__Control__Comm *comm)
+{
+	const Hccld__Control__CommSettings *settings = comm->settings;
+
+	if (!settings)
+		return;
+	json_text(object, "origin", comm->origin);
+	json_number(object, "parent", comm->parent);
+	json_text(object, "op_expansion_mode", expansion_name(settings->op_expansion_mode));
+	json_number(object, "deterministic", settings->deterministic);
+	json_number(object, "buffer_mb", settings->buffer_mb);
+	json_number(object, "retry_levels", settings->retry_levels);
+	json_number(object, "retry_count", settings->retry_count);
+	json_number(object, "retry_hold_ms", settings->retry_hold_ms);
+	json_number(object, "retry_interval_ms", settings->retry_interval_ms);
 }
 
 static void comms_json(cJSON *array, const Hccld__Control__ListReply *page)
@@ -106,6 +157,7 @@ static void comms_json(cJSON *array, const Hccld__Control__ListReply *page)
 		json_number(object, "memory", comm->memory);
 		json_number(object, "uid", comm->uid);
 		json_number(object, "age_ms", comm->age_ms);
+		settings_json(object, comm);
 		members = cJSON_AddArrayToObject(object, "members");
 		for (size_t j = 0; j < comm->n_members; j++) {
 			cJSON *member = cJSON_CreateObject();
@@ -125,7 +177,7 @@ int command_comms(int argc, char **argv)
 	static const struct listing listing = {
 		.help = "Usage: hcclctl comms [OPTIONS]\n\n"
 			"Communicators: size, state, connected pairs, memory of the shared region, members. With -v one line\n"
-			"for every member. Without being root you see your own.\n",
+			"for every member, and how the ranks met and what the program has set. Without being root you see your own.\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__COMMS,
 		.takes_verbose = true,
 		.name = "comms",

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "proto/limits.h"
@@ -30,13 +31,31 @@ struct comm_member {
 	_Atomic int32_t exit;		/* wait status once dead, -1 unknown */
 	uint32_t context;		/* index in the tenant's yard */
 	uint32_t device;
+	/* tasks carry it; even: runs, odd: suspended. Grows by 1 with each HcclCommSuspend and HcclCommResume */
+	_Atomic uint32_t epoch;
+	uint32_t reserved;
+	_Atomic uint64_t suspended_at;	/* number of the newest suspension of this rank, counted in the communicator; 0 = none */
+	_Atomic uint64_t resumed_at;	/* the communicator's suspensions when this rank was resumed */
 	/* line of the rank's executor */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t barriers;	/* barriers this rank has entered */
-	/* asynchronous error of this rank: first one wins. 0 -> 1 (being written) -> 2 (valid) */
+	/* asynchronous error of this rank: first one wins. 0 -> 1 (being written) -> 2 (valid); 0 again when the rank is resumed */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint32_t async;
 	struct fault fault;
 };
 static_assert(sizeof(struct comm_member) == 256, "four lines");
+static_assert(offsetof(struct comm_member, barriers) == HCCLD_CACHE_LINE, "the control thread's line is one");
+
+/* What the program has set; 0 in a region of release 0.1. */
+struct comm_settings {
+	uint8_t op_expansion_mode;	/* as hcclOpExpansionMode */
+	uint8_t deterministic;
+	uint8_t retry_levels;		/* bit i: level i */
+	uint8_t retry_count;
+	uint16_t retry_hold_ms, retry_interval_ms;
+	uint32_t buffer_mb;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct comm_settings) == 16, "layout");
 
 struct comm_region {
 	uint32_t magic, version;
@@ -44,10 +63,15 @@ struct comm_region {
 	uint32_t reserved;
 	uint64_t comm;			/* id */
 	uint64_t directory_offset;	/* bytes from here: size * size words, [source * size + destination], 1 + pair index or 0 */
+	uint64_t parent;		/* id of the communicator that this one is a part of; 0: none */
+	struct comm_settings settings;
+	_Atomic uint64_t suspensions;	/* of all ranks, ever; control thread */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t abort;	/* reason << 56 | rank << 32 | detail; 0 = none; one compare-and-swap */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t barriers_done;
 	_Alignas(HCCLD_CACHE_LINE) struct comm_member members[];
 };
+
+static_assert(offsetof(struct comm_region, abort) == HCCLD_CACHE_LINE && sizeof(struct comm_region) == 192, "as in release 0.1");
 
 static inline uint64_t comm_region_size(uint32_t size)
 {

@@ -40,7 +40,8 @@ struct task {
 	uint64_t submitted_ns;		/* CLOCK_MONOTONIC */
 	_Atomic uint64_t number;	/* [x] barrier: its number, 0 = not issued */
 	_Atomic uint64_t outcome;	/* [x] barrier: 1 = given up, the fault is recorded */
-	uint64_t reserved;
+	uint32_t epoch;			/* of the rank (region.h) when it was submitted: another one by now, and the task fails as suspended */
+	uint32_t reserved;
 };
 static_assert(sizeof(struct task) == 64, "one slot");
 

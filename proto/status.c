@@ -67,6 +67,14 @@ static const struct status table[CAUSE_COUNT] = {
 	{ CAUSE_SYSTEM_CALL, "system-call", EREMOTEIO, 507000, 8, "EI9999", "Internal_Error", "a system call failed" },
 	{ CAUSE_NOT_SUPPORTED, "argument-not-supported", EPROTOTYPE, 207000, 5, "EI0003", INVALID,
 	  "the operator does not support this argument" },
+	{ CAUSE_TABLE_FILE, "rank-table-file", ENOEXEC, 107009, 10, "EI0004", "File_Operation_Error_Parse",
+	  "the rank table cannot be read" },
+	{ CAUSE_TABLE_PARSE, "rank-table-parse", EUCLEAN, 107000, 1, "EI0004", "File_Operation_Error_Parse",
+	  "the rank table is no JSON" },
+	{ CAUSE_TABLE_VALUE, "rank-table-value", EDOM, 107000, 1, "EI0014", "Config_Error_Ranktable",
+	  "a value in the rank table is wrong" },
+	{ CAUSE_TABLE_ITEM, "rank-table-item", ENODATA, 107000, 1, "EI0017", "Config_Error_Ranktable",
+	  "an item of the rank table is missing" },
 };
 
 const struct status *status_of(uint32_t cause)
@@ -177,6 +185,10 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 		}
 		n = snprintf(buffer, size, "communicator %s: rank %u waited %" PRIu64 " ms to %s rank %u (item %u, %s), pid %d: it did not post its side; HCCL_EXEC_TIMEOUT sets the limit, 0 means never",
 			     comm, fault->rank, fault->waited_ms, verb, fault->peer, fault->item, local, fault->peer_pid);
+		break;
+	case CAUSE_SUSPENDED:
+		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u: HcclCommSuspend was called at one of them; HcclCommResume makes the communicator usable again",
+			     comm, fault->rank, verb, fault->peer);
 		break;
 	case CAUSE_MEMORY_FAULT:
 	case CAUSE_NOT_DEVICE_MEMORY:

@@ -46,6 +46,10 @@ enum cause {
 	CAUSE_INTERNAL = 32,
 	CAUSE_SYSTEM_CALL = 33,
 	CAUSE_NOT_SUPPORTED = 34,	/* an argument asks for what the operator cannot do (a data type, say) */
+	CAUSE_TABLE_FILE = 35,		/* rank table: the file cannot be read */
+	CAUSE_TABLE_PARSE = 36,		/* it is no JSON */
+	CAUSE_TABLE_VALUE = 37,		/* a value is wrong, or does not fit another or this process */
+	CAUSE_TABLE_ITEM = 38,		/* an item is missing */
 	CAUSE_COUNT
 };
 

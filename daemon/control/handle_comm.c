@@ -5,6 +5,7 @@
 
 #include "control/control.h"
 #include "control/dispatch.h"
+#include "control/meeting.h"
 #include "control/request.h"
 #include "control/teardown.h"
 #include "registry/comm.h"
@@ -43,13 +44,39 @@ int handle_leave_comm(struct request *request)
 	uint64_t handle = request->message->leave_comm->rank;
 	struct rank *rank = session_rank(session, handle);
 
-	if (rank)
+	if (rank) {
+		meetings_leave(request->control, session, rank->comm->id);
 		return teardown_rank(request, rank);
+	}
 	/* it may have left before the daemon was restarted, and the client has not heard of it */
 	if (session->is_restored && session_gave_id(session, handle))
 		return teardown_again(request);
 	return request_fail(request, CAUSE_BAD_HANDLE,
 			    "this process has no such rank in a communicator");
+}
+
+int handle_suspend_comm(struct request *request)
+{
+	struct rank *rank = session_rank(request_session(request),
+					 request->message->suspend_comm->rank);
+
+	if (!rank)
+		return request_fail(request, CAUSE_BAD_HANDLE,
+				    "this process has no such rank in a communicator");
+	rank_suspend(rank);
+	return teardown_suspended(request, rank);
+}
+
+int handle_resume_comm(struct request *request)
+{
+	struct rank *rank = session_rank(request_session(request),
+					 request->message->resume_comm->rank);
+
+	if (!rank)
+		return request_fail(request, CAUSE_BAD_HANDLE,
+				    "this process has no such rank in a communicator");
+	rank_resume(rank);
+	return teardown_resumed(request, rank);
 }
 
 static int pairs_fail(struct request *request, const struct comm *comm, int r)

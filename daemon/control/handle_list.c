@@ -108,8 +108,12 @@ static void list_sessions(struct page *page)
 	}
 }
 
-static const char *member_state(uint32_t word)
+static const char *member_state(const struct comm_member *member)
 {
+	uint32_t word = atomic_load_explicit(&member->word, memory_order_acquire);
+
+	if (word == MEMBER_ALIVE && atomic_load_explicit(&member->epoch, memory_order_acquire) & 1)
+		return "suspended";
 	return word == MEMBER_ALIVE  ? "alive"
 	       : word == MEMBER_LEFT ? "left"
 	       : word == MEMBER_DEAD ? "dead"
@@ -131,8 +135,7 @@ static Hccld__Control__Member *list_member(struct request *request, const struct
 
 		message->pid = (uint32_t)atomic_load_explicit(&member->pid, memory_order_relaxed);
 		message->device = member->device;
-		message->state = (char *)member_state(
-			atomic_load_explicit(&member->word, memory_order_acquire));
+		message->state = (char *)member_state(member);
 	} else if (comm->rendezvous.joiners[i]) {
 		message->pid = (uint32_t)comm->rendezvous.joiners[i]->pid;
 		message->device = comm->rendezvous.joiners[i]->device;
@@ -161,6 +164,29 @@ static int list_members(struct request *request, const struct comm *comm, uint32
 	return 0;
 }
 
+static int list_settings(struct request *request, const struct comm *comm,
+			 Hccld__Control__Comm *message)
+{
+	static const char *const origins[] = { "root info", "rank table", "part" };
+	const struct comm_settings *settings = &comm->settings;
+	Hccld__Control__CommSettings *copy = request_alloc(request, sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	hccld__control__comm_settings__init(copy);
+	copy->op_expansion_mode = settings->op_expansion_mode;
+	copy->deterministic = settings->deterministic;
+	copy->buffer_mb = settings->buffer_mb;
+	copy->retry_levels = settings->retry_levels;
+	copy->retry_count = settings->retry_count;
+	copy->retry_hold_ms = settings->retry_hold_ms;
+	copy->retry_interval_ms = settings->retry_interval_ms;
+	message->settings = copy;
+	message->parent = comm->parent;
+	message->origin = (char *)origins[comm->origin <= COMM_PART ? comm->origin : 0];
+	return 0;
+}
+
 /* One entry: the communicator with its members from @first on. */
 static Hccld__Control__Comm *list_comm(struct request *request, struct comm *comm, uint32_t first)
 {
@@ -180,7 +206,10 @@ static Hccld__Control__Comm *list_comm(struct request *request, struct comm *com
 	message->age_ms = (clock_now_ns() - comm->started_ns) / 1000000;
 	message->pairs = comm->pair_count;
 	message->memory = comm->memory;
-	return list_members(request, comm, first, message) < 0 ? NULL : message;
+	if (list_settings(request, comm, message) < 0 ||
+	    list_members(request, comm, first, message) < 0)
+		return NULL;
+	return message;
 }
 
 /* Cursor: id of the communicator, and of its members the number of those that were listed. */

@@ -14,10 +14,12 @@
 #include "base/text.h"
 #include "control/control.h"
 #include "control/dispatch.h"
+#include "control/meeting.h"
 #include "control/obituary.h"
 #include "control/request.h"
 #include "control/teardown.h"
 #include "proto/cleanup.h"
+#include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/pairs.h"
@@ -63,11 +65,16 @@ static struct joiner *joiner_take(struct comm *comm, uint32_t i)
 	return joiner;
 }
 
-/*
- * Answers all who wait, and those who come later, and ends the communicator if nothing else keeps
- * it.
- */
-static void join_fail(struct comm *comm, enum cause cause, const char *text)
+/* Its rank has heard why the communicator failed. */
+static void joiner_told(const struct joiner *joiner)
+{
+	struct comm *comm = joiner->comm;
+
+	if (comm->told && joiner->rank < comm->rendezvous.size)
+		comm->told[joiner->rank] = true;
+}
+
+void join_fail(struct comm *comm, enum cause cause, const char *text)
 {
 	const struct log_fields fields = { .event = EVENT_COMM_FAILED, .comm = comm->name };
 	uint32_t size = comm->rendezvous.size;
@@ -79,10 +86,43 @@ static void join_fail(struct comm *comm, enum cause cause, const char *text)
 
 		if (!joiner)
 			continue;
+		joiner_told(joiner);
 		request_finish(joiner->data, request_fail(joiner->data, cause, "%s", text));
 		joiner_free(joiner);
 	}
 	comm_collect(comm);
+}
+
+void join_cancel(struct joiner *joiner, const char *what)
+{
+	struct comm *comm = joiner->comm;
+	struct request *request = joiner->data;
+	char buffer[HCCLD_TEXT_MAX];
+	struct text text;
+
+	text_init(&text, buffer, sizeof(buffer));
+	text_add(&text, "communicator %s: rank %" PRIu32 " (pid %d) %s while it was created; ",
+		 comm->name, joiner->rank, joiner->pid, what);
+	rendezvous_describe(&comm->rendezvous, &text);
+	rendezvous_remove(&comm->rendezvous, joiner);
+	request_finish(request, request_fail(request, CAUSE_ABORTED, "%s", buffer));
+	joiner_free(joiner);
+	join_fail(comm, CAUSE_PEER_LEFT, buffer);
+}
+
+int handle_cancel_join(struct request *request)
+{
+	struct session *session = request_session(request);
+	struct control *control = request->control;
+
+	list_for_each(struct joiner, joiner, &session->joiners, link) {
+		if (joiner->request != request->message->cancel_join->request)
+			continue;
+		join_cancel(joiner, "was destroyed with HcclCommDestroy");
+		joins_arm(control);
+		return 0;
+	}
+	return request_fail(request, CAUSE_NOT_FOUND, "no join of this process waits with that number");
 }
 
 void joins_abort(struct control *control, struct session *session, struct context *context,
@@ -115,8 +155,36 @@ void joins_abort(struct control *control, struct session *session, struct contex
 	joins_arm(control);
 }
 
+/* Another rank table that is being joined: most likely one of the two is wrong. */
+static void expire_hint(const struct comm *comm, struct text *text)
+{
+	if (comm->origin != COMM_TABLE)
+		return;
+	list_for_each(struct comm, other, &comm->registry->comms, link) {
+		if (other == comm || other->origin != COMM_TABLE || other->uid != comm->uid ||
+		    other->state != COMM_JOINING)
+			continue;
+		for (uint32_t i = 0; i < other->rendezvous.size; i++) {
+			const struct joiner *joiner = other->rendezvous.joiners[i];
+
+			if (!joiner)
+				continue;
+			text_add(text,
+				 "; pid %d waits as rank %" PRIu32 " of %" PRIu32
+				 " with a table that differs, or for another HCCLD_JOB: compare them",
+				 joiner->pid, joiner->rank, other->rendezvous.size);
+			return;
+		}
+	}
+}
+
 static void join_expire(struct comm *comm)
 {
+	static const char *const advice[] = {
+		[COMM_ROOT_INFO] = "whether they got the same root info",
+		[COMM_TABLE] = "whether they read the same rank table in the same job",
+		[COMM_PART] = "whether they called HcclCreateSubCommConfig with the same rankIds and subCommId",
+	};
 	char buffer[HCCLD_TEXT_MAX];
 	const struct joiner *first = NULL;
 	struct text text;
@@ -133,8 +201,9 @@ static void join_expire(struct comm *comm)
 	text_add(
 		&text,
 		"; pid %d has waited for %" PRIu64
-		" ms; look for these processes, and whether they got the same root info; HCCL_CONNECT_TIMEOUT sets the limit",
-		first->pid, (clock_now_ns() - first->since_ns) / 1000000);
+		" ms; look for these processes, and %s; HCCL_CONNECT_TIMEOUT sets the limit",
+		first->pid, (clock_now_ns() - first->since_ns) / 1000000, advice[comm->origin]);
+	expire_hint(comm, &text);
 	join_fail(comm, CAUSE_INIT_TIMEOUT, buffer);
 }
 
@@ -221,7 +290,7 @@ static int join_find(struct request *request, const Hccld__Control__JoinComm *jo
 		     struct comm **ret_comm)
 {
 	struct session *session = request_session(request);
-	struct comm *comm = comm_find(session->registry, join->key);
+	struct comm *comm;
 
 	if (join->size == 0 || join->size > HCCLD_RANKS_MAX || join->rank >= join->size)
 		return request_fail(request, CAUSE_ARGUMENT,
@@ -232,7 +301,10 @@ static int join_find(struct request *request, const Hccld__Control__JoinComm *jo
 		return request_fail(request, CAUSE_ARGUMENT,
 				    "the name of a communicator has at most %u bytes",
 				    HCCLD_COMM_NAME_MAX - 1);
-	if (!comm)
+	if (meeting_is(join))
+		return meeting_find(request, join, ret_comm);
+	comm = join->key ? comm_find(session->registry, join->key) : NULL;
+	if (!comm || comm->origin != COMM_ROOT_INFO)
 		return request_fail(
 			request, CAUSE_NOT_FOUND,
 			"the root info is unknown here: the process that made it has ended, or it is from another node or another hccld");
@@ -321,6 +393,44 @@ static bool join_replace(struct request *request, const Hccld__Control__JoinComm
 	return true;
 }
 
+/* A number that a message has, in as many bits as are kept. */
+static uint32_t limited(uint32_t value, uint32_t high)
+{
+	return value < high ? value : high;
+}
+
+static void settings_write(struct comm *comm, const Hccld__Control__CommSettings *settings)
+{
+	comm->settings = (struct comm_settings){
+		.op_expansion_mode = (uint8_t)limited(settings->op_expansion_mode, UINT8_MAX),
+		.deterministic = (uint8_t)limited(settings->deterministic, UINT8_MAX),
+		.retry_levels = (uint8_t)limited(settings->retry_levels, UINT8_MAX),
+		.retry_count = (uint8_t)limited(settings->retry_count, UINT8_MAX),
+		.retry_hold_ms = (uint16_t)limited(settings->retry_hold_ms, UINT16_MAX),
+		.retry_interval_ms = (uint16_t)limited(settings->retry_interval_ms, UINT16_MAX),
+		.buffer_mb = settings->buffer_mb,
+	};
+}
+
+/*
+ * The rank cannot join as it asks, so the others would wait for it in vain: all are told, at once
+ * and the same. @r: the error, with words in the request or without.
+ */
+static int join_refuse(struct request *request, struct comm *comm, uint32_t rank, int r)
+{
+	enum cause cause = status_cause(r);
+	char buffer[HCCLD_TEXT_MAX];
+	struct text text;
+
+	text_init(&text, buffer, sizeof(buffer));
+	text_add(&text, "communicator %s: pid %d cannot join as rank %" PRIu32 ": %s", comm->name,
+		 request_session(request)->view.pid, rank,
+		 *request->text ? request->text : status_of(cause)->text);
+	if (comm->rendezvous.joined)
+		join_fail(comm, cause, buffer);
+	return request_fail(request, cause, "%s", buffer);
+}
+
 static int join_add(struct request *request, const Hccld__Control__JoinComm *join,
 		    struct comm *comm, struct context *context)
 {
@@ -340,6 +450,8 @@ static int join_add(struct request *request, const Hccld__Control__JoinComm *joi
 		memcpy(comm->name, joiner->name, sizeof(comm->name));
 	if (*join->udi)
 		text_clean(comm->udi, sizeof(comm->udi), join->udi);
+	if (join->settings && (comm->rendezvous.joined == 1 || join->rank == 0))
+		settings_write(comm, join->settings);
 	list_append(&session->joiners, &take_ptr(&joiner)->link);
 	session->joiner_count++;
 	if (r == 1)
@@ -353,21 +465,30 @@ int handle_join_comm(struct request *request)
 	const Hccld__Control__JoinComm *join = request->message->join_comm;
 	struct session *session = request_session(request);
 	struct context *context = session_context(session, join->context);
+	struct rank *again = meeting_is(join) ? meeting_again(request) : NULL;
 	struct comm *comm = NULL;
 	int r;
 
+	if (again)
+		return join_reply(request, again);
 	r = join_find(request, join, &comm);
 	if (r < 0)
 		return r;
-	if (!context)
-		return request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
-	if (comm->state == COMM_READY)
+	if (comm->state == COMM_READY && context)
 		return join_again(request, comm, join->rank);
-	if (join_replace(request, join, comm))
+	if (context && join_replace(request, join, comm))
 		return REQUEST_LATER;
-	if (session->rank_slots.used + session->joiner_count >= HCCLD_RANKS_PER_SESSION)
-		return request_fail(request, CAUSE_LIMIT,
-				    "a process has at most %u ranks in all its communicators",
-				    HCCLD_RANKS_PER_SESSION);
-	return join_add(request, join, comm, context);
+	if (!context)
+		r = request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
+	else if (session->rank_slots.used + session->joiner_count >= HCCLD_RANKS_PER_SESSION)
+		r = request_fail(request, CAUSE_LIMIT,
+				 "a process has at most %u ranks in all its communicators",
+				 HCCLD_RANKS_PER_SESSION);
+	else
+		r = join_add(request, join, comm, context);
+	if (r < 0 && comm->state == COMM_JOINING) {
+		r = join_refuse(request, comm, join->rank, r);
+		joins_arm(request->control);
+	}
+	return r;
 }

@@ -4,8 +4,12 @@
 
 #include <stdint.h>
 
+#include "proto/status.h"
+
+struct comm;
 struct control;
 struct context;
+struct joiner;
 struct request;
 struct session;
 
@@ -17,5 +21,12 @@ struct session;
  */
 void joins_abort(struct control *control, struct session *session, struct context *context,
 		 int32_t exit);
+/*
+ * Answers all who wait, and those who come later, and ends the communicator if nothing else keeps
+ * it.
+ */
+void join_fail(struct comm *comm, enum cause cause, const char *text);
+/* The rank gives up waiting: its program has called HcclCommDestroy. The others end with it. */
+void join_cancel(struct joiner *joiner, const char *what);
 /* The callback of control->join_timer. */
 void joins_expire(void *control);

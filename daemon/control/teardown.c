@@ -10,6 +10,7 @@
 #include "base/memfd.h"
 #include "control/control.h"
 #include "control/join.h"
+#include "control/meeting.h"
 #include "control/obituary.h"
 #include "control/request.h"
 #include "proto/region.h"
@@ -34,6 +35,7 @@ struct teardown {
 	struct request *request; /* NULL: nobody waits */
 	struct list streams, ranks, contexts, segments;
 	struct list free_streams, free_ranks, free_contexts, free_segments;
+	struct rank *suspended, *resumed; /* that rank, and nothing is taken away */
 	bool is_session; /* all of it */
 };
 
@@ -76,12 +78,15 @@ static bool run_streams(struct teardown *teardown, struct engine *engine)
 	return true;
 }
 
+static struct view_rank *rank_view(struct rank *rank)
+{
+	return &rank->session->view.ranks[VIEW_INDEX(rank->handle)];
+}
+
 static bool run_ranks(struct teardown *teardown, struct engine *engine)
 {
 	list_for_each(struct rank, rank, &teardown->ranks, link) {
-		struct view_rank *view = &rank->session->view.ranks[VIEW_INDEX(rank->handle)];
-
-		if (!engine_rank_detach(engine, view))
+		if (!engine_rank_detach(engine, rank_view(rank)))
 			return false;
 		move(&teardown->free_ranks, &rank->link);
 	}
@@ -116,6 +121,10 @@ static bool teardown_run(struct engine *engine, void *arg)
 {
 	struct teardown *teardown = arg;
 
+	if (teardown->suspended)
+		return engine_rank_suspend(engine, rank_view(teardown->suspended));
+	if (teardown->resumed)
+		engine_rank_resume(engine, rank_view(teardown->resumed));
 	return run_streams(teardown, engine) && run_ranks(teardown, engine) &&
 	       run_contexts(teardown, engine) && run_segments(teardown, engine);
 }
@@ -283,6 +292,29 @@ int teardown_rank(struct request *request, struct rank *rank)
 	if (!teardown)
 		return -ENOMEM;
 	rank_close(teardown, rank, MEMBER_LEFT, -1);
+	meetings_check(request->control);
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
+int teardown_suspended(struct request *request, struct rank *rank)
+{
+	struct teardown *teardown = teardown_make(request->control, rank->session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	teardown->suspended = rank;
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
+int teardown_resumed(struct request *request, struct rank *rank)
+{
+	struct teardown *teardown = teardown_make(request->control, rank->session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	teardown->resumed = rank;
 	teardown_start(teardown);
 	return REQUEST_LATER;
 }
@@ -321,6 +353,7 @@ int teardown_context(struct request *request, struct context *context)
 		return -ENOMEM;
 	joins_abort(request->control, context->session, context, -1);
 	context_take(teardown, context, MEMBER_LEFT, -1);
+	meetings_check(request->control);
 	teardown_start(teardown);
 	return REQUEST_LATER;
 }
@@ -366,6 +399,7 @@ void session_end(struct control *control, struct session *session, int32_t exit)
 	for (uint32_t i = 0; i < session->registry->device_count; i++)
 		if (session->contexts[i])
 			context_take(teardown, session->contexts[i], MEMBER_DEAD, exit);
+	meetings_check(control);
 	teardown->is_session = true;
 	teardown_start(teardown);
 }

@@ -22,6 +22,12 @@ int teardown_stream(struct request *request, struct stream *stream);
 int teardown_segment(struct request *request, struct segment *segment);
 int teardown_rank(struct request *request, struct rank *rank);
 int teardown_context(struct request *request, struct context *context);
+/*
+ * Nothing goes: the engine ends what the rank has in flight, or lets it run again; its words are
+ * stored. In line with teardowns of the session, so that the rank stays for as long.
+ */
+int teardown_suspended(struct request *request, struct rank *rank);
+int teardown_resumed(struct request *request, struct rank *rank);
 /* Their process could not be told of them: they go again. */
 void teardown_lost_segment(struct control *control, struct segment *segment);
 void teardown_lost_rank(struct control *control, struct rank *rank);

@@ -46,6 +46,8 @@ struct comm *comm_free(struct comm *comm)
 	rendezvous_deinit(&comm->rendezvous);
 	list_remove(&comm->link);
 	free(comm->failure_text);
+	free(comm->part_members);
+	free(comm->told);
 	free(comm);
 	return NULL;
 }
@@ -65,7 +67,8 @@ static struct comm *comm_make(struct registry *registry, const struct record_com
 	list_init(&comm->extents);
 	comm->registry = registry;
 	comm->id = record->id;
-	comm->key = record->key;
+	comm->origin = record->origin;
+	comm->key = record->ready && record->origin != COMM_ROOT_INFO ? 0 : record->key;
 	comm->owner = record->owner;
 	comm->started_ns = record->started_ns;
 	comm->uid = record->uid;
@@ -85,7 +88,7 @@ static int comm_publish(struct comm *comm)
 	r = idmap_set(&registry->comm_ids, comm->id, comm);
 	if (r < 0)
 		return r;
-	r = idmap_set(&registry->comm_keys, comm->key, comm);
+	r = comm->key ? idmap_set(&registry->comm_keys, comm->key, comm) : 0;
 	if (r < 0) {
 		idmap_remove(&registry->comm_ids, comm->id);
 		return r;
@@ -103,35 +106,30 @@ static int random_fill(void *buffer, size_t size)
 	return -ENOTRECOVERABLE;
 }
 
-int comm_new(struct session *session, struct comm **ret_comm)
+/* @record is complete but for id and name; @name NULL: a name of our own. */
+static int comm_add(struct session *session, struct record_comm *record, const char *name,
+		    struct comm **ret_comm)
 {
 	struct registry *registry = session->registry;
-	struct record_comm record = { .owner = session->view.id,
-				      .started_ns = clock_now_ns(),
-				      .uid = session->uid };
 	CLEANUP(comm_freep) struct comm *comm = NULL;
 	int r;
 
-	if (session->root_infos >= HCCLD_RANKS_PER_SESSION)
-		return -EDQUOT;
-	do {
-		r = random_fill(&record.key, sizeof(record.key));
-		if (r < 0)
-			return r;
-	} while (!record.key || comm_find(registry, record.key));
-	r = random_fill(record.secret, sizeof(record.secret));
-	if (r < 0)
-		return r;
-	record.id = records_next_id(registry->records);
-	snprintf(record.name, sizeof(record.name), "hccl-%s-%d-%" PRIu64, registry->node,
-		 session->view.pid, record.id);
-	comm = comm_make(registry, &record);
+	record->owner = session->view.id;
+	record->started_ns = clock_now_ns();
+	record->uid = session->uid;
+	record->id = records_next_id(registry->records);
+	if (name)
+		snprintf(record->name, sizeof(record->name), "%s", name);
+	else
+		snprintf(record->name, sizeof(record->name), "hccl-%s-%d-%" PRIu64, registry->node,
+			 session->view.pid, record->id);
+	comm = comm_make(registry, record);
 	if (!comm)
 		return -ENOMEM;
 	r = comm_publish(comm);
 	if (r < 0)
 		return r;
-	r = records_add(registry->records, RECORD_COMM, &record, &comm->record);
+	r = records_add(registry->records, RECORD_COMM, record, &comm->record);
 	if (r < 0) {
 		idmap_remove(&registry->comm_ids, comm->id);
 		idmap_remove(&registry->comm_keys, comm->key);
@@ -141,6 +139,35 @@ int comm_new(struct session *session, struct comm **ret_comm)
 	session->root_infos++;
 	*ret_comm = take_ptr(&comm);
 	return 0;
+}
+
+int comm_new(struct session *session, struct comm **ret_comm)
+{
+	struct record_comm record = { .origin = COMM_ROOT_INFO };
+	int r;
+
+	if (session->root_infos >= HCCLD_RANKS_PER_SESSION)
+		return -EDQUOT;
+	do {
+		r = random_fill(&record.key, sizeof(record.key));
+		if (r < 0)
+			return r;
+	} while (!record.key || comm_find(session->registry, record.key));
+	r = random_fill(record.secret, sizeof(record.secret));
+	if (r < 0)
+		return r;
+	return comm_add(session, &record, NULL, ret_comm);
+}
+
+int comm_new_meeting(struct session *session, enum comm_origin origin, uint64_t key,
+		     const unsigned char *secret, const char *name, struct comm **ret_comm)
+{
+	struct record_comm record = { .origin = origin, .key = key };
+
+	if (session->root_infos >= HCCLD_RANKS_PER_SESSION)
+		return -EDQUOT;
+	memcpy(record.secret, secret, sizeof(record.secret));
+	return comm_add(session, &record, name, ret_comm);
 }
 
 struct comm *comm_find(struct registry *registry, uint64_t key)
@@ -157,7 +184,8 @@ static void comm_remove(struct comm *comm)
 	list_for_each(struct extent, extent, &comm->extents, link)
 		extent_remove(comm, extent);
 	idmap_remove(&registry->comm_ids, comm->id);
-	idmap_remove(&registry->comm_keys, comm->key);
+	if (comm->key)
+		idmap_remove(&registry->comm_keys, comm->key);
 	registry->comm_count--;
 	comm_free(comm);
 }
@@ -194,6 +222,15 @@ void comm_fail(struct comm *comm, enum cause cause, const char *text)
 	comm->failure = cause;
 	free(comm->failure_text);
 	comm->failure_text = strdup(text); /* NULL: the cause's own text has to do */
+	comm->failed_ns = clock_now_ns();
+	free(comm->told);
+	comm->told = calloc(comm->rendezvous.size ? comm->rendezvous.size : 1, sizeof(*comm->told));
+}
+
+void comm_forget(struct comm *comm)
+{
+	comm_release_owner(comm);
+	comm_remove(comm);
 }
 
 /* Tables for @size ranks. */
@@ -246,6 +283,8 @@ static void region_write(struct comm *comm, struct comm_region *region)
 	region->comm = comm->id;
 	region->directory_offset =
 		(uint64_t)((char *)comm_region_directory(region, size) - (char *)region);
+	region->parent = comm->parent;
+	region->settings = comm->settings;
 	for (uint32_t i = 0; i < size; i++)
 		member_write(region, comm->rendezvous.joiners[i]);
 }
@@ -364,6 +403,10 @@ int comm_form(struct comm *comm)
 		rank_publish(comm->ranks[i]);
 	comm_release_owner(comm);
 	comm->state = COMM_READY;
+	if (comm->origin != COMM_ROOT_INFO) {
+		idmap_remove(&comm->registry->comm_keys, comm->key);
+		comm->key = 0;
+	}
 	return 0;
 }
 
@@ -377,6 +420,35 @@ void rank_announce(struct rank *rank, enum member_word word, int32_t exit)
 	 * finds it alive after its copy has copied before the memory goes (P4)
 	 */
 	atomic_store_explicit(&member->word, word, memory_order_seq_cst);
+}
+
+void rank_suspend(struct rank *rank)
+{
+	struct comm_region *region = rank->comm->view.region;
+	struct comm_member *member = &region->members[rank->rank];
+	uint32_t epoch = atomic_load_explicit(&member->epoch, memory_order_relaxed);
+	uint64_t number = atomic_load_explicit(&region->suspensions, memory_order_relaxed) + 1;
+
+	if (epoch & 1)
+		return;
+	atomic_store_explicit(&region->suspensions, number, memory_order_relaxed);
+	atomic_store_explicit(&member->suspended_at, number, memory_order_relaxed);
+	/* whoever sees the epoch finds the number */
+	atomic_store_explicit(&member->epoch, epoch + 1, memory_order_release);
+}
+
+void rank_resume(struct rank *rank)
+{
+	struct comm_region *region = rank->comm->view.region;
+	struct comm_member *member = &region->members[rank->rank];
+	uint32_t epoch = atomic_load_explicit(&member->epoch, memory_order_relaxed);
+
+	if (!(epoch & 1))
+		return;
+	atomic_store_explicit(&member->resumed_at,
+			      atomic_load_explicit(&region->suspensions, memory_order_relaxed),
+			      memory_order_relaxed);
+	atomic_store_explicit(&member->epoch, epoch + 1, memory_order_release);
 }
 
 void rank_remove(struct rank *rank)
@@ -409,6 +481,8 @@ static int comm_restore_ready(struct comm *comm, uint32_t size)
 	r = pairs_restore(comm);
 	if (r < 0)
 		return r;
+	comm->parent = region->parent;
+	comm->settings = region->settings;
 	comm->state = COMM_READY;
 	return 0;
 }

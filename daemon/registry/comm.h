@@ -26,11 +26,24 @@ enum comm_state {
 	COMM_FAILED, /* who joins later is told why */
 };
 
+/* How its ranks have met. */
+enum comm_origin {
+	COMM_ROOT_INFO = 0,
+	COMM_TABLE = 1, /* of ranks */
+	COMM_PART = 2,	/* of another communicator */
+};
+
 struct comm {
 	struct list link;
 	struct registry *registry;
-	uint64_t id, key;
+	uint64_t id;
+	uint64_t key;	/* 0: it is complete, and the next ranks with its key make another one */
 	uint64_t owner; /* id of the session that asked for the root info; 0: it has ended */
+	enum comm_origin origin;
+	uint64_t parent;	/* COMM_PART: id of the whole */
+	uint64_t part;		/* COMM_PART: subCommId */
+	uint32_t *part_members; /* COMM_PART: ranks in the whole; NULL: not known */
+	struct comm_settings settings;
 	uint64_t started_ns;
 	uint32_t uid;
 	enum comm_state state;
@@ -40,6 +53,8 @@ struct comm {
 	struct rendezvous rendezvous;
 	enum cause failure;
 	char *failure_text;
+	uint64_t failed_ns;
+	bool *told; /* by rank: has heard of the failure; NULL: nobody could be remembered */
 	/* when ready */
 	struct view_comm view;
 	struct rank **ranks; /* [view.size], NULL: left or dead */
@@ -64,6 +79,12 @@ struct rank {
 
 /* A root info of @session. -EDQUOT: too many. */
 int comm_new(struct session *session, struct comm **ret_comm);
+/*
+ * One whose ranks meet without a root info, by @key and @secret (HCCLD_SECRET_BYTES); @session is
+ * the first.
+ */
+int comm_new_meeting(struct session *session, enum comm_origin origin, uint64_t key,
+		     const unsigned char *secret, const char *name, struct comm **ret_comm);
 int comm_restore(struct registry *registry, uint32_t index, struct comm **ret_comm);
 struct comm *comm_find(struct registry *registry, uint64_t key);
 
@@ -74,6 +95,8 @@ struct comm *comm_find(struct registry *registry, uint64_t key);
 int comm_form(struct comm *comm);
 /* No rank will come any more. */
 void comm_fail(struct comm *comm, enum cause cause, const char *text);
+/* One that has failed is forgotten: the same ranks try again. */
+void comm_forget(struct comm *comm);
 /* The session that asked for the root info ends. */
 void comm_owner_ends(struct comm *comm);
 /* Removes it if nothing keeps it. True: it is gone. */
@@ -85,6 +108,12 @@ struct comm *comm_free(struct comm *comm);
  * The member word, before engine_rank_detach(): MEMBER_LEFT, or MEMBER_DEAD with the wait status.
  */
 void rank_announce(struct rank *rank, enum member_word word, int32_t exit);
+/*
+ * The words of HcclCommSuspend and HcclCommResume, before engine_rank_suspend() and
+ * engine_rank_resume(). Twice is as once.
+ */
+void rank_suspend(struct rank *rank);
+void rank_resume(struct rank *rank);
 /* From its record; the communicator is restored already. -EPROTO. */
 int rank_restore(struct context *context, uint32_t index, struct comm *comm);
 /*

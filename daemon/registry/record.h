@@ -82,7 +82,7 @@ struct record_comm {
 	uint32_t uid;
 	_Atomic uint32_t size; /* stored before `ready` */
 	_Atomic uint32_t ready;
-	uint32_t reserved;
+	uint32_t origin; /* enum comm_origin; 0 in records of release 0.1 */
 	unsigned char secret[HCCLD_SECRET_BYTES];
 	char name[HCCLD_COMM_NAME_MAX];
 	char udi[HCCLD_UDI_MAX];

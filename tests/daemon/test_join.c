@@ -168,11 +168,8 @@ TEST(joins_that_do_not_fit_are_refused)
 	check_join_fails(&client, CAUSE_ARGUMENT, "1 to 4096 ranks");
 	raw_join_send(&client, &root, 0, 2, context + 1, 1000);
 	check_join_fails(&client, CAUSE_BAD_HANDLE, "context");
+	/* nobody waits: that was no harm */
 	raw_join_send(&client, &root, 0, 2, context, 10000);
-	raw_join_send(&client, &root, 0, 2, context, 10000);
-	check_join_fails(&client, CAUSE_ARGUMENT, "rank 0 is already taken by pid ");
-	raw_join_send(&client, &root, 1, 3, context, 10000);
-	check_join_fails(&client, CAUSE_ARGUMENT, "size of 3 ranks");
 	raw_join_send(&client, &root, 1, 2, context, 10000);
 	check_joined(&client, NULL, 2);
 	check_joined(&client, NULL, 2);
@@ -180,6 +177,41 @@ TEST(joins_that_do_not_fit_are_refused)
 	raw_join_send(&client, &root, 1, 2, context, 10000);
 	check_join_fails(&client, CAUSE_ARGUMENT, "already taken");
 	raw_client_stop(&client);
+	stop();
+}
+
+/* Who waits would wait in vain: told at once, and the same as the one that is refused. */
+TEST(a_refused_join_ends_the_others)
+{
+	static const struct {
+		uint32_t rank, size, context;
+		enum cause cause;
+		const char *text;
+	} cases[] = {
+		{ 0, 3, 0, CAUSE_ARGUMENT, "rank 0 is already taken by pid " },
+		{ 1, 4, 0, CAUSE_ARGUMENT, "joins with a size of 4 ranks, the ranks before it have joined with 3" },
+		{ 1, 3, 7, CAUSE_BAD_HANDLE, "cannot join as rank 1: the device context is gone" },
+	};
+	struct raw_client clients[3];
+	struct raw_root root;
+
+	start();
+	for (uint32_t i = 0; i < 3; i++)
+		raw_client_start(&clients[i], HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		raw_root_info(&clients[2], &root);
+		raw_join_send(&clients[0], &root, 0, 3, raw_open_context(&clients[0], 0), 10000);
+		usleep(20000);
+		raw_join_send(&clients[1], &root, cases[i].rank, cases[i].size,
+			      raw_open_context(&clients[1], 0) + cases[i].context, 10000);
+		for (uint32_t k = 0; k < 2; k++)
+			check_join_fails(&clients[k], cases[i].cause, cases[i].text);
+		/* and who comes later */
+		raw_join_send(&clients[2], &root, 2, 3, raw_open_context(&clients[2], 0), 10000);
+		check_join_fails(&clients[2], cases[i].cause, cases[i].text);
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		raw_client_stop(&clients[i]);
 	stop();
 }
 

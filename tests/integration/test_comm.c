@@ -188,16 +188,17 @@ static void same_name_rank(struct job_rank *rank)
 {
 	const HcclRootInfo *roots = rank->data;
 	HcclCommConfig config;
-	HcclComm comms[2];
+	HcclComm comms[2], found;
+	HcclRootInfo root;
 	char names[3][COMM_NAME_MAX_LENGTH];
 	uint32_t value = 99;
 
 	HcclCommConfigInit(&config);
-	strcpy(config.hcclCommName, "tensor_parallel");
 	for (int i = 0; i < 2; i++) {
+		strcpy(config.hcclCommName, i ? "pipeline" : "tensor_parallel");
 		check_ok(HcclCommInitRootInfoConfig(rank->size, &roots[i], rank->rank, &config, &comms[i]));
 		check_ok(HcclGetCommName(comms[i], names[i]));
-		check_eq_str(names[i], "tensor_parallel");
+		check_eq_str(names[i], i ? "pipeline" : "tensor_parallel");
 		check_ok(HcclGetRankId(comms[i], &value));
 		check_eq_uint(value, rank->rank);
 		check_ok(HcclGetRankSize(comms[i], &value));
@@ -206,6 +207,15 @@ static void same_name_rank(struct job_rank *rank)
 	}
 	check_ne_int((intptr_t)comms[0] == (intptr_t)comms[1], 1);
 	check_ok(aclrtSynchronizeStream(rank->stream));
+	/* the table of names is per device: one of these ranks has it */
+	check_ok(HcclCommGetHandleWithName("pipeline", &found));
+	check_ok(HcclGetCommName(found, names[2]));
+	check_eq_str(names[2], "pipeline");
+	check_fails(HcclCommGetHandleWithName("expert", &found), HCCL_E_PARA, "no communicator of that name");
+	check_fails(HcclCommGetHandleWithName(NULL, &found), HCCL_E_PTR, "commName is NULL");
+	check_fails(HcclCommGetHandleWithName("pipeline", NULL), HCCL_E_PTR, "comm is NULL");
+	check_ok(HcclGetRootInfo(&root));
+	check_fails(HcclCommInitRootInfoConfig(1, &root, 0, &config, &found), HCCL_E_PARA, "another communicator of this process has it");
 	/* without a name it is the root info's */
 	check_ok(HcclGetCommName(rank->comm, names[2]));
 	check_ne_str(names[2], "");
@@ -223,7 +233,7 @@ static void same_name(void)
 	job_ranks(4, 2, same_name_rank, roots);
 }
 
-TEST(same_name_in_ranks_and_communicators)
+TEST(ranks_of_a_communicator_share_its_name)
 {
 	job_run(same_name);
 }
@@ -496,29 +506,31 @@ TEST(environment_is_checked_by_the_first_call)
 
 static void disagreement_rank(struct job_rank *rank)
 {
-	HcclRootInfo *root = rank->data;
+	static const struct {
+		uint32_t rank, size;
+	} joins[2][3] = { { { 0, 3 }, { 1, 4 }, { 2, 3 } }, { { 0, 3 }, { 1, 3 }, { 1, 3 } } };
+	HcclRootInfo *roots = rank->data;
 	HcclComm comm = NULL;
 
-	if (rank->rank == 0)
-		check_fails(HcclCommInitRootInfo(2, root, 0, &comm), HCCL_E_TIMEOUT, "EI0015");
-	usleep(100000);
-	if (rank->rank == 1)
-		check_fails(HcclCommInitRootInfo(3, root, 1, &comm), HCCL_E_PARA, "");
-	if (rank->rank == 2)
-		check_fails(HcclCommInitRootInfo(2, root, 0, &comm), HCCL_E_PARA, "");
+	/* the one that does not fit, those that wait, those that come later: all are told the same at once */
+	for (int i = 0; i < 2; i++)
+		check_fails(HcclCommInitRootInfo(joins[i][rank->rank].size, &roots[i], joins[i][rank->rank].rank, &comm), HCCL_E_PARA,
+			    i ? "rank 1 is already taken" : "with a size of");
+	check_null(comm);
 }
 
 static void disagreement(void)
 {
-	HcclRootInfo root;
+	HcclRootInfo roots[2];
 
-	check_ok(HcclGetRootInfo(&root));
-	job_ranks(3, 3, disagreement_rank, &root);
+	check_ok(HcclGetRootInfo(&roots[0]));
+	check_ok(HcclGetRootInfo(&roots[1]));
+	job_ranks(3, 3, disagreement_rank, roots);
 }
 
 TEST(size_and_rank_must_fit)
 {
-	job_run_with("HCCLD_CONNECT_TIMEOUT_MS", "1000", disagreement);
+	job_run(disagreement);
 }
 
 /* ---- fork, log ---- */

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HcclCommSuspend and HcclCommResume: which operations may run while a rank of the communicator is suspended, and how pairs and barriers
+ * are emptied, so that they are usable afterwards.
+ *
+ * A task belongs to the epoch of its rank in which it was submitted; in another epoch it fails. An operation with a suspended peer fails,
+ * too, unless the own rank was resumed after the peer was suspended: both have been through the same trouble then, and it waits for
+ * the peer to come back. So all ranks may be suspended and resumed in any order, each at its own time.
+ */
+#include "engine/lane.h"
+
+#define IS_SUSPENDED(epoch) ((epoch) & 1)
+
+enum gate member_gate(const struct comm_member *own, const struct comm_member *peer, uint32_t task_epoch)
+{
+	if (atomic_load_explicit(&own->epoch, memory_order_acquire) != task_epoch)
+		return GATE_ENDED;
+	if (!IS_SUSPENDED(atomic_load_explicit(&peer->epoch, memory_order_acquire)) ||
+	    atomic_load_explicit(&peer->word, memory_order_acquire) != MEMBER_ALIVE)
+		return GATE_OPEN;
+	return atomic_load_explicit(&own->resumed_at, memory_order_relaxed) >=
+			       atomic_load_explicit(&peer->suspended_at, memory_order_relaxed)
+		       ? GATE_HELD
+		       : GATE_ENDED;
+}
+
+/* A copy that is under way has to end first: engine_rank_suspend() sees to that. */
+int lane_end_suspended(struct lane *lane)
+{
+	uint64_t received = atomic_load_explicit(&lane->ring->received, memory_order_acquire);
+	uint64_t tail = atomic_load_explicit(&lane->ring->tail, memory_order_relaxed);
+	uint32_t done = atomic_load_explicit(&lane->head->done, memory_order_relaxed);
+
+	if (lane->pair->transfer)
+		return 0;
+	while (done != LANE_END) {
+		struct item *item = lane_item(lane, done);
+		uint64_t number;
+		uint32_t next;
+
+		if (!item)
+			return -1;
+		number = atomic_load_explicit(&item->number, memory_order_relaxed);
+		next = read_once(item->next);
+		if (next <= done)
+			return -1;
+		/* P4: what was done stays done */
+		if (!number || (received < number && !(lane->kind == ITEM_SEND && tail >= number && item->bytes <= HCCLD_INLINE_MAX)))
+			lane_item_fail(lane, item, pair_fault(lane->comm, CAUSE_SUSPENDED, lane->rank, lane->peer, lane->kind));
+		done = next;
+	}
+	atomic_store_explicit(&lane->head->issue, LANE_END, memory_order_relaxed);
+	atomic_store_explicit(&lane->head->done, LANE_END, memory_order_relaxed);
+	return 1;
+}
+
+/* The member of the barrier because of which it ends; LANE_END: none. */
+uint32_t barrier_suspended(const struct view_comm *comm, uint32_t rank, uint32_t task_epoch)
+{
+	const struct comm_region *region = comm->region;
+
+	/* the common case costs one look */
+	if (!atomic_load_explicit(&region->suspensions, memory_order_acquire))
+		return task_epoch ? rank : LANE_END;
+	for (uint32_t i = 0; i < comm->size; i++)
+		if (member_gate(&region->members[rank], &region->members[i], task_epoch) == GATE_ENDED)
+			return i;
+	return LANE_END;
+}
+
+/* Nothing is in flight: all counters meet where the farthest was, and what had failed is over. */
+static void pair_empty(struct pair_ring *ring)
+{
+	uint64_t number;
+
+	if (!ring)
+		return;
+	number = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	if (number < atomic_load_explicit(&ring->sent, memory_order_relaxed))
+		number = atomic_load_explicit(&ring->sent, memory_order_relaxed);
+	if (number < atomic_load_explicit(&ring->posted, memory_order_relaxed))
+		number = atomic_load_explicit(&ring->posted, memory_order_relaxed);
+	/* P1 holds at each step */
+	atomic_store_explicit(&ring->sent, number, memory_order_relaxed);
+	atomic_store_explicit(&ring->posted, number, memory_order_relaxed);
+	atomic_store_explicit(&ring->failed, 0, memory_order_relaxed);
+	atomic_store_explicit(&ring->failing, 0, memory_order_relaxed);
+	atomic_store_explicit(&ring->tail, number, memory_order_release);
+	atomic_store_explicit(&ring->received, number, memory_order_release);
+}
+
+static void barriers_empty(struct view_comm *comm)
+{
+	struct comm_region *region = comm->region;
+	uint64_t number = atomic_load_explicit(&region->barriers_done, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < comm->size; i++) {
+		uint64_t entered = atomic_load_explicit(&region->members[i].barriers, memory_order_relaxed);
+
+		number = entered > number ? entered : number;
+	}
+	for (uint32_t i = 0; i < comm->size; i++)
+		atomic_store_explicit(&region->members[i].barriers, number, memory_order_relaxed);
+	atomic_store_explicit(&region->barriers_done, number, memory_order_release);
+}
+
+bool engine_rank_suspend(struct engine *engine, struct view_rank *rank)
+{
+	struct view_comm *comm = rank->comm;
+	bool gone = true;
+
+	for (struct transfer *t = engine->all, *next; t; t = next) {
+		next = t->all_next;
+		if (t->comm == comm && (t->source == rank->rank || t->destination == rank->rank))
+			gone &= transfer_cancel(engine, t);
+	}
+	if (!gone)
+		return false;
+	/* every head that has to do with the rank finds that out now: only heads are issued, and heads that have failed end at a look */
+	engine_ring_hard(engine, comm);
+	for (uint32_t i = 0; i < comm->size; i++) {
+		struct view_context *context = atomic_load_explicit(&comm->contexts[i], memory_order_acquire);
+
+		if (context)
+			engine_look(engine, context);
+	}
+	for (uint32_t peer = 0; peer < comm->size; peer++) {
+		pair_empty(atomic_load_explicit(&view_pair_of(comm, rank->rank, peer)->ring, memory_order_acquire));
+		pair_empty(atomic_load_explicit(&view_pair_of(comm, peer, rank->rank)->ring, memory_order_acquire));
+	}
+	barriers_empty(comm);
+	return true;
+}
+
+void engine_rank_resume(struct engine *engine, struct view_rank *rank)
+{
+	struct comm_member *member = &rank->comm->region->members[rank->rank];
+
+	atomic_store_explicit(&member->async, 0, memory_order_release);
+	engine_ring_hard(engine, rank->comm);
+}
