@@ -76,7 +76,7 @@ int hccld_comm_place_take(const char *name, int32_t device, const unsigned char 
 	if (*name && name_is_taken(name, device, meeting)) {
 		pthread_mutex_unlock(&table_lock);
 		return hccld_error(CAUSE_ARGUMENT,
-				   "hcclCommName \"%s\": another communicator of this process has it on device %d; choose another name, or destroy that one first",
+				   "the name \"%s\" is in use: another communicator of this process has it on device %d; choose another hcclCommName, or destroy that one first",
 				   name, device);
 	}
 	if (first_free != NO_PLACE) {

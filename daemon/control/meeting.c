@@ -149,41 +149,53 @@ static int meeting_describe(struct request *request, const Hccld__Control__JoinC
 	return 0;
 }
 
-/* Ranks that make parts with one id and lists that share a rank mean one part: one list is wrong. */
-static bool lists_overlap(const struct comm *comm, const Hccld__Control__JoinSub *sub,
-			  uint32_t *ret_rank)
+/*
+ * Ranks that make parts with one id and lists that share a rank mean one part: one list is wrong.
+ * @is_member: by rank of the whole. True: *@ret_rank is in the other list, too.
+ */
+static bool lists_overlap(const struct comm *comm, const bool *is_member, uint32_t *ret_rank)
 {
-	for (uint32_t i = 0; i < comm->rendezvous.size; i++)
-		for (size_t k = 0; k < sub->n_members; k++)
-			if (comm->part_members[i] == sub->members[k]) {
-				*ret_rank = sub->members[k];
-				return true;
-			}
+	for (uint32_t i = 0; comm->part_members && i < comm->rendezvous.size; i++) {
+		*ret_rank = comm->part_members[i];
+		if (is_member[*ret_rank])
+			return true;
+	}
 	return false;
+}
+
+static int lists_fail(struct request *request, const struct meeting *meeting, struct comm *comm,
+		      uint32_t shared)
+{
+	char buffer[HCCLD_TEXT_MAX];
+	struct text text;
+
+	text_init(&text, buffer, sizeof(buffer));
+	text_add(&text,
+		 "communicator %s: ranks pass different lists for subCommId %" PRIu64
+		 ": rank %" PRIu32 " of the whole (pid %d) names %zu ranks, others named %" PRIu32
+		 ", and rank %" PRIu32
+		 " is in both; pass the same rankIds in all ranks of a part",
+		 comm->name, meeting->sub->id, meeting->parent->rank,
+		 request_session(request)->view.pid, meeting->sub->n_members, comm->rendezvous.size,
+		 shared);
+	join_fail(comm, CAUSE_ARGUMENT, buffer);
+	return request_fail(request, CAUSE_ARGUMENT, "%s", buffer);
 }
 
 static int part_check_lists(struct request *request, const struct meeting *meeting)
 {
-	list_for_each(struct comm, comm, &request->control->registry->comms, link) {
-		char buffer[HCCLD_TEXT_MAX];
-		uint32_t shared = 0;
-		struct text text;
+	CLEANUP(freep) bool *is_member = calloc(meeting->parent->comm->view.size, sizeof(*is_member));
+	uint32_t shared = 0;
 
-		if (comm->origin != COMM_PART || comm->state != COMM_JOINING ||
-		    comm->parent != meeting->parent->comm->id || comm->part != meeting->sub->id ||
-		    !comm->part_members || !lists_overlap(comm, meeting->sub, &shared))
-			continue;
-		text_init(&text, buffer, sizeof(buffer));
-		text_add(&text,
-			 "communicator %s: ranks pass different lists for subCommId %" PRIu64
-			 ": rank %" PRIu32 " of the whole (pid %d) names %zu ranks, others named %" PRIu32
-			 ", and rank %" PRIu32
-			 " is in both; pass the same rankIds in all ranks of a part",
-			 comm->name, meeting->sub->id, meeting->parent->rank,
-			 request_session(request)->view.pid, meeting->sub->n_members,
-			 comm->rendezvous.size, shared);
-		join_fail(comm, CAUSE_ARGUMENT, buffer);
-		return request_fail(request, CAUSE_ARGUMENT, "%s", buffer);
+	if (!is_member)
+		return -ENOMEM;
+	for (size_t i = 0; i < meeting->sub->n_members; i++)
+		is_member[meeting->sub->members[i]] = true;
+	list_for_each(struct comm, comm, &request->control->registry->comms, link) {
+		if (comm->origin == COMM_PART && comm->state == COMM_JOINING &&
+		    comm->parent == meeting->parent->comm->id && comm->part == meeting->sub->id &&
+		    lists_overlap(comm, is_member, &shared))
+			return lists_fail(request, meeting, comm, shared);
 	}
 	return 0;
 }

@@ -18,6 +18,8 @@
 #include "registry/registry.h"
 #include "registry/session.h"
 
+#define FAILED_MEETINGS_MAX 256u
+
 static struct record_comm *comm_record(const struct comm *comm)
 {
 	return records_get(comm->registry->records, RECORD_COMM, comm->record);
@@ -159,20 +161,15 @@ int comm_new(struct session *session, struct comm **ret_comm)
 	return comm_add(session, &record, NULL, ret_comm);
 }
 
-int comm_new_meeting(struct session *session, enum comm_origin origin, uint64_t key,
-		     const unsigned char *secret, const char *name, struct comm **ret_comm)
-{
-	struct record_comm record = { .origin = origin, .key = key };
-
-	if (session->root_infos >= HCCLD_RANKS_PER_SESSION)
-		return -EDQUOT;
-	memcpy(record.secret, secret, sizeof(record.secret));
-	return comm_add(session, &record, name, ret_comm);
-}
-
 struct comm *comm_find(struct registry *registry, uint64_t key)
 {
 	return idmap_get(&registry->comm_keys, key);
+}
+
+/* One without a root info that has failed: nobody owns it, and it has no record. */
+static bool comm_is_kept(const struct comm *comm)
+{
+	return comm->state == COMM_FAILED && comm->origin != COMM_ROOT_INFO;
 }
 
 /* Out of registry, store and records. */
@@ -180,7 +177,10 @@ static void comm_remove(struct comm *comm)
 {
 	struct registry *registry = comm->registry;
 
-	records_remove(registry->records, RECORD_COMM, comm->record);
+	if (comm_is_kept(comm))
+		registry->failed_meetings--;
+	else
+		records_remove(registry->records, RECORD_COMM, comm->record);
 	list_for_each(struct extent, extent, &comm->extents, link)
 		extent_remove(comm, extent);
 	idmap_remove(&registry->comm_ids, comm->id);
@@ -203,7 +203,7 @@ static void comm_release_owner(struct comm *comm)
 bool comm_collect(struct comm *comm)
 {
 	bool kept = comm->state == COMM_READY ? comm->rank_count > 0
-					      : comm->owner || comm->rendezvous.joined;
+					      : comm->owner || comm->rendezvous.joined || comm_is_kept(comm);
 
 	if (!kept)
 		comm_remove(comm);
@@ -218,6 +218,12 @@ void comm_owner_ends(struct comm *comm)
 
 void comm_fail(struct comm *comm, enum cause cause, const char *text)
 {
+	if (comm->state != COMM_FAILED && comm->origin != COMM_ROOT_INFO) {
+		comm_release_owner(comm);
+		comm->registry->failed_meetings++;
+		/* the next process need not know of it */
+		records_remove(comm->registry->records, RECORD_COMM, comm->record);
+	}
 	comm->state = COMM_FAILED;
 	comm->failure = cause;
 	free(comm->failure_text);
@@ -229,8 +235,31 @@ void comm_fail(struct comm *comm, enum cause cause, const char *text)
 
 void comm_forget(struct comm *comm)
 {
-	comm_release_owner(comm);
 	comm_remove(comm);
+}
+
+/* Failed ones that are kept have a limit: the oldest goes. */
+static void comm_forget_oldest(struct registry *registry)
+{
+	list_for_each(struct comm, comm, &registry->comms, link) {
+		if (!comm_is_kept(comm))
+			continue;
+		comm_forget(comm);
+		return;
+	}
+}
+
+int comm_new_meeting(struct session *session, enum comm_origin origin, uint64_t key,
+		     const unsigned char *secret, const char *name, struct comm **ret_comm)
+{
+	struct record_comm record = { .origin = origin, .key = key };
+
+	if (session->root_infos >= HCCLD_RANKS_PER_SESSION)
+		return -EDQUOT;
+	if (session->registry->failed_meetings > FAILED_MEETINGS_MAX)
+		comm_forget_oldest(session->registry);
+	memcpy(record.secret, secret, sizeof(record.secret));
+	return comm_add(session, &record, name, ret_comm);
 }
 
 /* Tables for @size ranks. */
@@ -420,35 +449,6 @@ void rank_announce(struct rank *rank, enum member_word word, int32_t exit)
 	 * finds it alive after its copy has copied before the memory goes (P4)
 	 */
 	atomic_store_explicit(&member->word, word, memory_order_seq_cst);
-}
-
-void rank_suspend(struct rank *rank)
-{
-	struct comm_region *region = rank->comm->view.region;
-	struct comm_member *member = &region->members[rank->rank];
-	uint32_t epoch = atomic_load_explicit(&member->epoch, memory_order_relaxed);
-	uint64_t number = atomic_load_explicit(&region->suspensions, memory_order_relaxed) + 1;
-
-	if (epoch & 1)
-		return;
-	atomic_store_explicit(&region->suspensions, number, memory_order_relaxed);
-	atomic_store_explicit(&member->suspended_at, number, memory_order_relaxed);
-	/* whoever sees the epoch finds the number */
-	atomic_store_explicit(&member->epoch, epoch + 1, memory_order_release);
-}
-
-void rank_resume(struct rank *rank)
-{
-	struct comm_region *region = rank->comm->view.region;
-	struct comm_member *member = &region->members[rank->rank];
-	uint32_t epoch = atomic_load_explicit(&member->epoch, memory_order_relaxed);
-
-	if (!(epoch & 1))
-		return;
-	atomic_store_explicit(&member->resumed_at,
-			      atomic_load_explicit(&region->suspensions, memory_order_relaxed),
-			      memory_order_relaxed);
-	atomic_store_explicit(&member->epoch, epoch + 1, memory_order_release);
 }
 
 void rank_remove(struct rank *rank)

@@ -93,7 +93,10 @@ struct comm *comm_find(struct registry *registry, uint64_t key);
  * nothing has changed.
  */
 int comm_form(struct comm *comm);
-/* No rank will come any more. */
+/*
+ * No rank will come any more. Without a root info it is kept all the same, for ranks that have not
+ * heard of it.
+ */
 void comm_fail(struct comm *comm, enum cause cause, const char *text);
 /* One that has failed is forgotten: the same ranks try again. */
 void comm_forget(struct comm *comm);

@@ -37,6 +37,7 @@ struct registry {
 	struct list tenants, sessions, comms; /* by growing id */
 	struct idmap session_ids, comm_ids, comm_keys;
 	uint32_t session_count, comm_count, stream_count;
+	uint32_t failed_meetings; /* comm.h: kept for ranks that have not heard of it */
 	int beacon_fd, event_fd;
 	int beacon_read_only_fd; /* for clients */
 	struct beacon *beacon;

@@ -195,6 +195,12 @@ static int32_t member_pid(const struct comm *comm, uint32_t rank)
 	return atomic_load_explicit(&comm->view.region->members[rank].pid, memory_order_relaxed);
 }
 
+static bool member_is_suspended(const struct comm *comm, uint32_t rank)
+{
+	return atomic_load_explicit(&comm->view.region->members[rank].epoch,
+				    memory_order_acquire) & 1;
+}
+
 static bool rank_has_entered(const struct comm *comm, uint32_t rank, uint64_t number)
 {
 	return atomic_load_explicit(&comm->view.region->members[rank].barriers,
@@ -323,7 +329,8 @@ void waiting_describe(const struct waiting *waiting, bool with_age, struct text 
 		describe_missing(waiting, text);
 		return;
 	}
-	text_add(text, "for rank %" PRIu32 " (pid %d) to %s ", waiting->peer, waiting->peer_pid,
+	text_add(text, "for rank %" PRIu32 " (pid %d%s) to %s ", waiting->peer, waiting->peer_pid,
+		 member_is_suspended(waiting->comm, waiting->peer) ? ", suspended" : "",
 		 waiting->direction == ITEM_RECEIVE ? "send" : "receive");
 	text_add_bytes(text, waiting->bytes);
 }
