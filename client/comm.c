@@ -68,7 +68,8 @@ static bool name_is_taken(const char *name, int32_t device, const unsigned char 
 	return false;
 }
 
-int hccld_comm_place_take(const char *name, int32_t device, const unsigned char meeting[DIGEST_BYTES], struct hccld_comm **ret_comm)
+int hccld_comm_place_take(const char *name, int32_t device, const unsigned char meeting[DIGEST_BYTES], bool is_table,
+			  struct hccld_comm **ret_comm)
 {
 	struct hccld_comm *comm = NULL;
 
@@ -87,6 +88,7 @@ int hccld_comm_place_take(const char *name, int32_t device, const unsigned char 
 	}
 	if (comm) {
 		comm->is_taken = true;
+		comm->is_table = is_table;
 		comm->device = device;
 		snprintf(comm->name, sizeof(comm->name), "%s", name);
 		memcpy(comm->meeting, meeting, sizeof(comm->meeting));
@@ -161,6 +163,9 @@ int hccld_comm_get(void *handle, struct hccld_comm **ret_comm)
 		return bad_handle(handle);
 	word = atomic_load_explicit(&comm->word, memory_order_relaxed);
 	do {
+		if (word >> 32 == generation && (word & JOINING))
+			return hccld_error(CAUSE_BAD_HANDLE, "comm is %p: that communicator is being created; wait until the call that creates it has returned",
+					   handle);
 		if (word >> 32 != generation || !(word & ALIVE))
 			return bad_handle(handle);
 		/* acquire: the fields are as they were when ALIVE was set */

@@ -120,10 +120,8 @@ static int join_prepare(struct join *join, struct hccld_comm_join *wish, const s
 	if (r < 0)
 		return r;
 	join_identify(join, meeting);
-	r = hccld_comm_place_take(join_name(join), wish->context->logical, meeting, &join->comm);
-	if (r == 0)
-		join->comm->is_table = wish->meeting && !wish->meeting->parent;
-	return r;
+	return hccld_comm_place_take(join_name(join), wish->context->logical, meeting, wish->meeting && !wish->meeting->parent,
+				     &join->comm);
 }
 
 static Hccld__Control__CommSettings settings_message(const struct comm_settings *settings)

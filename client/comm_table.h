@@ -8,7 +8,8 @@
  * A place for a communicator with @name ("": not known yet) on @device. @meeting: equal for ranks of one communicator, which may share the
  * name. -EINVAL: another communicator of this process has the name there; -EDQUOT: the table is full. Text set.
  */
-int hccld_comm_place_take(const char *name, int32_t device, const unsigned char meeting[DIGEST_BYTES], struct hccld_comm **ret_comm);
+int hccld_comm_place_take(const char *name, int32_t device, const unsigned char meeting[DIGEST_BYTES], bool is_table,
+			  struct hccld_comm **ret_comm);
 /* Request @request of this thread waits for the other ranks: comm->handle is good for HcclCommDestroy. */
 void hccld_comm_place_joining(struct hccld_comm *comm, uint64_t request);
 /* The name that it has in the end. */

@@ -224,6 +224,9 @@ static void restore_comms(struct registry *registry)
 			owner->root_infos++;
 		else
 			comm->owner = 0;
+		/* its ranks make it again; those of a root info cannot, and ask again */
+		if (!owner && comm->origin != COMM_ROOT_INFO && comm->state != COMM_READY)
+			comm_collect(comm);
 	}
 	comms_sort(registry);
 }

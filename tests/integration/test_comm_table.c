@@ -248,7 +248,7 @@ static void destroy_stuck(void)
 	await_handle(&stuck[1]);
 	usleep(50000);
 	/* the handle is good for nothing else yet */
-	check_fails(HcclGetRankId(comm, &value), HCCL_E_PARA, "no communicator of this process");
+	check_fails(HcclGetRankId(comm, &value), HCCL_E_PARA, "that communicator is being created");
 	check_ok(HcclCommDestroy(comm));
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
