@@ -68,20 +68,21 @@ static bool item_is_issued(const struct item *item)
 static void stream_abort(struct engine *engine, struct view_context *context, struct stream_ring *ring)
 {
 	struct batch batch;
-	uint32_t index, previous = 0;
+	uint32_t index, lowest = 0;
 
 	if (batch_open(engine, context, ring, &batch) < 0 || batch.task.kind != TASK_BATCH || !batch.rank)
 		return;
 	/* a rank that died or left says so itself, by its word: that is the cause its peers are to hear */
 	if (atomic_load_explicit(&batch.rank->comm->region->members[batch.rank->rank].word, memory_order_acquire) != MEMBER_ALIVE)
 		return;
-	for (index = batch.task.first_lane; index != LANE_END; previous = index + 1) {
+	for (index = batch.task.first_lane; index != LANE_END;) {
 		struct item *head, *item;
 		uint32_t done, peer, rank = batch.rank->rank;
 		bool sends;
 
-		if (index < previous || index >= batch.task.item_count)
+		if (index < lowest || index >= batch.task.item_count)
 			return;
+		lowest = index + 1;
 		head = batch_item(&batch, index);
 		sends = head->kind == ITEM_SEND;
 		peer = read_once(head->peer);

@@ -78,6 +78,25 @@ TEST(an_earlier_number_fails_after_a_later_one)
 	rig_free(rig);
 }
 
+/* A stream is destroyed with several peers in its batch: each of them hears of it. */
+TEST(all_lanes_of_a_destroyed_stream_fail)
+{
+	struct rig *rig = rig_new(4, false);
+
+	rig_submit(rig, 0, 0, (struct rig_item[]){ RECEIVE(1, 0, 100), RECEIVE(2, 200, 100), SEND(3, 400, 100) }, 3, 0);
+	rig_run(rig);
+	check(engine_stream_detach(rig->engine, rig->ranks[0].context, rig->ranks[0].streams[0]));
+	rig_submit(rig, 1, 0, (struct rig_item[]){ SEND(0, 0, 100) }, 1, 0);
+	rig_submit(rig, 2, 0, (struct rig_item[]){ SEND(0, 0, 100) }, 1, 0);
+	rig_submit(rig, 3, 0, (struct rig_item[]){ RECEIVE(0, 0, 100) }, 1, 0);
+	rig_run(rig);
+	for (uint32_t rank = 1; rank < 4; rank++) {
+		check(rig_is_done(rig, rank, 0));
+		check_eq_uint(rig->ranks[rank].streams[0]->fault.cause, CAUSE_PEER_GAVE_UP);
+	}
+	rig_free(rig);
+}
+
 /* A program frees the side buffer of a copy that is under way. */
 TEST(a_side_buffer_goes_under_a_copy)
 {
