@@ -27,7 +27,6 @@
 #define EXIT_ATTEMPTS 10u
 #define EXIT_RETRY_MS 5u
 #define PACKETS_PER_TURN 16
-#define OUTGOING_MAX 256u
 
 const char *connection_name(const struct connection *connection)
 {
@@ -168,30 +167,38 @@ static int connection_try(struct connection *connection, struct request *request
 			   MSG_DONTWAIT);
 }
 
+/* A reply that cannot be sent is lost, and somebody waits for it for ever: the connection ends. */
+static void connection_check_sent(struct connection *connection, int r)
+{
+	/* after a hang-up the reader finds it */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET && r != -ENOTCONN)
+		connection_fail(connection, "a reply could not be sent");
+}
+
 void connection_send(struct connection *connection, struct request *request)
 {
 	int r = connection->outgoing_count ? -EAGAIN : connection_try(connection, request);
 
-	if (r == -EAGAIN && connection->outgoing_count < OUTGOING_MAX) {
+	/* as many as there can be requests (dispatch.c): all ranks of a communicator may be one client's */
+	if (r == -EAGAIN) {
 		list_remove(&request->link);
 		list_append(&connection->outgoing, &request->link);
 		connection->outgoing_count++;
 		connection_set_events(connection);
 		return;
 	}
-	if (r == -EAGAIN)
-		connection_fail(connection, "it does not read its replies");
-	else if (r == -EMSGSIZE || r == -ENOMEM)
-		connection_fail(connection, "a reply could not be sent");
-	/* -EPIPE and the like: the reader finds the hang-up */
+	connection_check_sent(connection, r);
 	request_free(request);
 }
 
 static void connection_flush(struct connection *connection)
 {
 	list_for_each(struct request, request, &connection->outgoing, link) {
-		if (connection_try(connection, request) == -EAGAIN)
+		int r = connection_try(connection, request);
+
+		if (r == -EAGAIN)
 			break;
+		connection_check_sent(connection, r);
 		connection->outgoing_count--;
 		request_free(request);
 	}

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/list.h"
@@ -39,6 +40,7 @@ struct connection {
 	struct list requests; /* being worked on */
 	struct list outgoing; /* replies that did not fit into the socket */
 	uint32_t request_count, outgoing_count;
+	size_t unpacked; /* bytes of the messages of its requests */
 	uint32_t exit_attempts;
 	int32_t exit; /* wait status, -1 unknown */
 };

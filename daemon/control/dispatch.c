@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "control/connection.h"
 #include "control/control.h"
@@ -12,6 +13,8 @@
 #include "proto/packet.h"
 
 #define REQUESTS_MAX (2 * HCCLD_RANKS_PER_SESSION) /* of one client at a time */
+#define UNPACKED_MAX (1u << 20) /* bytes of one request; the largest honest one has 32 KiB */
+#define UNPACKED_OF_ALL_MAX (16u << 20) /* of those of one client that wait */
 
 #define CASE(name) HCCLD__CONTROL__REQUEST__BODY_##name
 
@@ -64,10 +67,31 @@ static int dispatch_request(struct connection *connection, struct request *reque
 			    connection->control->options.version);
 }
 
+/*
+ * Fields of two bytes, of which a packet has thousands, take some fifty when they are unpacked, also
+ * those that nobody knows: what a message becomes has a limit of its own.
+ */
+static void *unpack_allocate(void *data, size_t size)
+{
+	size_t *unpacked = data;
+
+	/* what the allocator itself needs for each */
+	*unpacked += size + 16;
+	return *unpacked > UNPACKED_MAX ? NULL : malloc(size);
+}
+
+static void unpack_free(void *data, void *pointer)
+{
+	(void)data;
+	free(pointer);
+}
+
 void dispatch_packet(struct connection *connection, const struct packet *packet)
 {
+	size_t unpacked = 0;
+	ProtobufCAllocator allocator = { unpack_allocate, unpack_free, &unpacked };
 	Hccld__Control__Request *message =
-		hccld__control__request__unpack(NULL, packet->size, packet->data);
+		hccld__control__request__unpack(&allocator, packet->size, packet->data);
 	struct request *request;
 	int r;
 
@@ -75,7 +99,12 @@ void dispatch_packet(struct connection *connection, const struct packet *packet)
 		connection_fail(connection, "it has sent a malformed packet");
 		return;
 	}
-	request = request_new(connection, message);
+	if (connection->unpacked + unpacked > UNPACKED_OF_ALL_MAX) {
+		hccld__control__request__free_unpacked(message, NULL);
+		connection_fail(connection, "its requests that wait are too large");
+		return;
+	}
+	request = request_new(connection, message, unpacked);
 	if (!request) {
 		hccld__control__request__free_unpacked(message, NULL);
 		connection_fail(connection, "no memory for its request");

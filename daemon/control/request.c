@@ -25,7 +25,8 @@ struct request_memory {
 	_Alignas(16) unsigned char data[];
 };
 
-struct request *request_new(struct connection *connection, Hccld__Control__Request *message)
+struct request *request_new(struct connection *connection, Hccld__Control__Request *message,
+			    size_t unpacked)
 {
 	struct request *request = calloc(1, sizeof(*request));
 
@@ -34,6 +35,8 @@ struct request *request_new(struct connection *connection, Hccld__Control__Reque
 	request->control = connection->control;
 	request->connection = connection;
 	request->message = message;
+	request->unpacked = unpacked;
+	connection->unpacked += unpacked;
 	hccld__control__reply__init(&request->reply);
 	request->reply.id = message->id;
 	list_append(&connection->requests, &request->link);
@@ -46,8 +49,10 @@ struct request *request_free(struct request *request)
 	if (!request)
 		return NULL;
 	list_remove(&request->link);
-	if (request->connection)
+	if (request->connection) {
 		request->connection->request_count--;
+		request->connection->unpacked -= request->unpacked;
+	}
 	while (request->memory) {
 		struct request_memory *memory = request->memory;
 

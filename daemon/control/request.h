@@ -25,6 +25,7 @@ struct request {
 	struct control *control;
 	struct connection *connection; /* NULL: nobody waits for the reply any more */
 	Hccld__Control__Request *message;
+	size_t unpacked; /* bytes of it */
 	Hccld__Control__Reply reply;
 	union {
 		Hccld__Control__HelloReply hello;
@@ -44,8 +45,9 @@ struct request {
 	struct request_memory *memory;
 };
 
-/* Takes @message. NULL: out of memory. */
-struct request *request_new(struct connection *connection, Hccld__Control__Request *message);
+/* Takes @message, of @unpacked bytes. NULL: out of memory. */
+struct request *request_new(struct connection *connection, Hccld__Control__Request *message,
+			    size_t unpacked);
 struct request *request_free(struct request *request);
 
 /* The session of the client that asks. */
