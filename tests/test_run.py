@@ -13,7 +13,7 @@ SKIPS = "device*: needs a device\n"
 
 
 class RunTest(unittest.TestCase):
-    def run_project(self, tests, skips=SKIPS, arguments=("quick",)):
+    def run_project(self, tests, skips=SKIPS, arguments=("quick", "--kind", "release")):
         """Status, all lines and the counts of a project with @tests: [(name, suite, shell commands)]."""
         with tempfile.TemporaryDirectory() as root:
             os.mkdir(os.path.join(root, "tests"))

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of fuzz_control.c (control_messages.c). */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/control.pb-c.h"
+#include "tests/fuzz/input.h"
+
+#define NUMBERS 32u
+
+/* Numbers that replies have named, of all connections: contexts, segments, ranks, keys. */
+struct numbers {
+	uint64_t values[NUMBERS];
+	uint32_t next;
+	uint64_t key;
+	unsigned char secret[32];
+};
+
+void numbers_add(struct numbers *numbers, uint64_t value);
+/* Remembers what @reply gives away. */
+void numbers_learn(struct numbers *numbers, const Hccld__Control__Reply *reply);
+/* One of them, a small one, or any. */
+uint64_t numbers_take(const struct numbers *numbers, struct input *input);
+
+/* Packs the request that @input names into @data. Returns its size. */
+size_t message_make(struct input *input, const struct numbers *numbers, uint64_t id, unsigned char *data);
+size_t message_hello(struct input *input, uint64_t id, unsigned char *data);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run of the executor over words that somebody else can write (engine_case.c). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum engine_target {
+	TARGET_SLOTS,	/* the ring of a client, and a side buffer of items */
+	TARGET_OFFERS,	/* the source's line and the slots of its pair rings */
+};
+
+/*
+ * Rank 0 does what @data says: its words are nonsense, and change between any two stores of the executor. Ranks 1 and 2 exchange data
+ * meanwhile: their bytes must be right, and nobody may take them for liars. Stops the fuzzer if not.
+ */
+void engine_case(const uint8_t *data, size_t size, enum engine_target target);

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The control thread, whole: connections, handlers, registry, teardown, restart; the engine passes in between, all in one thread. The
+ * bytes are steps: requests on three connections (the third of another user, when root runs this) that are right in form or changed,
+ * nonsense in the rings of their streams, hang-ups, time that passes, a new daemon on the registry of the old one.
+ *
+ * After the steps all connections are closed: nothing may be left, no descriptor, no object, no byte that is accounted for.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "control/connection.h"
+#include "control/control.h"
+#include "proto/packet.h"
+#include "registry/context.h"
+#include "registry/registry.h"
+#include "registry/restore.h"
+#include "registry/session.h"
+#include "registry/tenant.h"
+#include "tests/fuzz/control_case.h"
+#include "tests/fuzz/inline_loop.h"
+#include "tests/fuzz/inline_scheduler.h"
+#include "tests/fuzz/memory_store.h"
+
+#define CLIENTS 3u
+#define RESTARTS_MAX 2u
+#define PACKET_ROOM 16384u
+#define TURNS_MAX 1000u
+#define OTHER_USER 65534u
+
+static struct loop *loop;
+static struct registry *registry;
+static struct control *control;
+static int listen_fd = -1;
+static int clients[CLIENTS];
+static bool said_hello[CLIENTS];
+static struct numbers numbers;
+static uint64_t next_id;
+static unsigned int restarts;
+
+/* ---- the daemon ---- */
+
+static void daemon_start(void)
+{
+	static const struct registry_options options = { .device_count = 2, .device_memory = 4 << 20, .host_memory = 4 << 20 };
+	static const struct control_options control_options = { .version = "0", .soc_name = "soc", .socket_path = "/socket" };
+	bool is_inherited;
+
+	insist(registry_new(&options, memory_store(), &registry, &is_inherited) == 0);
+	if (is_inherited)
+		registry_restore(registry);
+	insist(control_new(&control_options, loop, registry, listen_fd, &control) == 0);
+	memory_store_drop_rest();
+}
+
+static void turn(void)
+{
+	bool worked = true;
+
+	for (unsigned int i = 0; worked && i < TURNS_MAX; i++) {
+		worked = loop_turn(loop);
+		worked |= scheduler_turn(control->scheduler);
+	}
+}
+
+static void daemon_restart(void)
+{
+	/* a stop on request is no fault of the registry's */
+	records_settled(registry->records);
+	control = control_free(control);
+	registry = registry_free(registry);
+	memory_store_restart();
+	daemon_start();
+	turn();
+}
+
+static void daemon_once(void)
+{
+	static const sa_family_t any = AF_UNIX;
+
+	if (loop)
+		return;
+	log_init(LOG_LEVEL_ERROR);
+	insist(loop_new(&loop) == 0);
+	/* nobody connects to this one, whose name the kernel makes up: connections are made below */
+	listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	insist(listen_fd >= 0 && bind(listen_fd, (const struct sockaddr *)&any, sizeof(any)) == 0 && listen(listen_fd, 1) == 0);
+	daemon_start();
+}
+
+/* ---- clients ---- */
+
+static void client_open(unsigned int index)
+{
+	bool is_other = index == 2 && geteuid() == 0;
+	int sockets[2];
+
+	if (is_other)
+		insist(seteuid(OTHER_USER) == 0);
+	insist(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
+	if (is_other)
+		insist(seteuid(0) == 0);
+	insist(connection_new(control, sockets[1]) == 0);
+	clients[index] = sockets[0];
+	said_hello[index] = false;
+}
+
+static void client_close(unsigned int index)
+{
+	if (clients[index] >= 0)
+		close(clients[index]);
+	clients[index] = -1;
+}
+
+static void client_send(unsigned int index, const unsigned char *data, size_t size, unsigned int fd_count)
+{
+	union {
+		char space[CMSG_SPACE(16 * sizeof(int))];
+		struct cmsghdr align;
+	} ancillary = { 0 };
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = size };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd_count) {
+		struct cmsghdr *cmsg = (struct cmsghdr *)ancillary.space;
+
+		msg.msg_control = ancillary.space;
+		msg.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+		for (unsigned int i = 0; i < fd_count; i++)
+			memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &listen_fd, sizeof(int));
+	}
+	(void)!sendmsg(clients[index], &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Every reply is whole, and an error says what it is. */
+static void client_read(unsigned int index)
+{
+	static struct packet packet;
+
+	while (clients[index] >= 0) {
+		int r = packet_receive(clients[index], &packet, MSG_DONTWAIT);
+		Hccld__Control__Reply *reply;
+
+		if (r == -EAGAIN)
+			return;
+		if (r < 0) {
+			client_close(index);
+			return;
+		}
+		reply = hccld__control__reply__unpack(NULL, packet.size, packet.data);
+		insist(reply);
+		insist(reply->cause == 0 || *reply->text);
+		insist(reply->cause == 0 || (packet.fd_count == 0 && reply->body_case == HCCLD__CONTROL__REPLY__BODY__NOT_SET));
+		numbers_learn(&numbers, reply);
+		hccld__control__reply__free_unpacked(reply, NULL);
+		packet_close(&packet);
+	}
+}
+
+/* ---- nonsense in shared memory ---- */
+
+static struct session *some_session(struct input *input)
+{
+	uint8_t skip = input_byte(input) % CLIENTS;
+	struct session *found = NULL;
+
+	list_for_each(struct session, session, &registry->sessions, link) {
+		found = session;
+		if (!skip--)
+			break;
+	}
+	return found;
+}
+
+static void some_item(struct input *input, union stream_slot *slot)
+{
+	uint8_t mode = input_byte(input);
+	struct item item = { .kind = mode % 6,
+			     .peer = mode / 16 % 4,
+			     .bytes = input_size(input),
+			     .segment = numbers_take(&numbers, input),
+			     .offset = input_byte(input) % 2 ? 0 : input_size(input),
+			     .next = LANE_END,
+			     .next_lane = mode & 8 ? LANE_END : input_byte(input) % 8 };
+
+	item.done = item.issue = input_byte(input) % 8;
+	if (mode == 255) {
+		item.number = input_size(input);
+		item.state = ITEM_FAILED;
+		item.next = input_byte(input);
+	}
+	memcpy(slot, &item, sizeof(item));
+}
+
+static void submit(struct input *input)
+{
+	struct session *session = some_session(input);
+	const struct stream *stream = session ? session_stream_at(session, input_byte(input) % 4) : NULL;
+	struct stream_ring *ring = stream ? stream->ring : NULL;
+	uint8_t mode = input_byte(input);
+	uint32_t count = mode % 4;
+	uint64_t tail;
+	struct task task;
+
+	if (!ring)
+		return;
+	tail = atomic_load(&ring->tail);
+	task = (struct task){ .kind = mode & 0x10 ? TASK_BARRIER : TASK_BATCH,
+			      .slot_count = (uint16_t)(count + 1),
+			      .item_count = count,
+			      .rank = mode & 0x20 ? 0 : numbers_take(&numbers, input),
+			      .side = mode & 0x40 ? numbers_take(&numbers, input) : 0,
+			      .timeout_ms = mode & 0x80 ? 1 : 0,
+			      .first_lane = count ? 0 : LANE_END };
+	if (task.kind == TASK_BARRIER)
+		task.slot_count = (uint16_t)(task.item_count = 0) + 1;
+	if (input_byte(input) == 0xff) {
+		task.slot_count = (uint16_t)input_size(input);
+		task.item_count = (uint32_t)input_size(input);
+		task.first_lane = input_byte(input);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		some_item(input, &ring->slots[(tail + 1 + i) % HCCLD_STREAM_SLOTS]);
+	memcpy(&ring->slots[tail % HCCLD_STREAM_SLOTS].task, &task, sizeof(task));
+	atomic_store(&ring->tail, tail + task.slot_count);
+	if (mode & 8) { /* the engine is not told */
+		atomic_store(&stream->context->view.words->state, yard_next(0, CONTEXT_PARKED));
+		return;
+	}
+	atomic_store(&stream->context->view.words->state, yard_next(atomic_load(&stream->context->view.words->state), CONTEXT_LEFT));
+	atomic_fetch_or(stream->context->view.bit_word, stream->context->view.bit);
+}
+
+static void scribble(struct input *input)
+{
+	struct session *session = some_session(input);
+	uint8_t mode = input_byte(input);
+	uint32_t at = (uint32_t)input_word(input, 2);
+	uint64_t value = input_size(input);
+	const struct stream *stream = session ? session_stream_at(session, mode % 4) : NULL;
+
+	if (!session)
+		return;
+	if (mode & 0x80) /* the yard of its tenant: the state of some contexts, the bits */
+		memcpy((char *)session->tenant->view.yard + at % (64 + HCCLD_YARD_CONTEXTS / 8 + 512) / 8 * 8, &value, 8);
+	else if (stream)
+		memcpy((char *)stream->ring + at % (64 * 20) / 8 * 8, &value, 8);
+}
+
+/* ---- steps ---- */
+
+static void spoil(struct input *input, unsigned char *data, size_t *size)
+{
+	uint8_t mode = input_byte(input);
+
+	for (uint8_t i = mode % 4; i && *size; i--)
+		data[input_byte(input) % *size] ^= (unsigned char)(1u << input_byte(input) % 8);
+	if (mode & 0x40)
+		*size = input_byte(input) % (*size + 1);
+	if (mode & 0x80)
+		for (uint8_t i = input_byte(input) % 32; i; i--)
+			data[(*size)++] = input_byte(input);
+}
+
+static void message(struct input *input, unsigned int index, bool is_spoilt)
+{
+	static unsigned char data[PACKET_ROOM];
+	unsigned int fd_count = 0;
+	size_t size;
+
+	if (!said_hello[index]) {
+		size = message_hello(input, ++next_id, data);
+		said_hello[index] = true;
+	} else {
+		size = message_make(input, &numbers, ++next_id, data);
+	}
+	if (is_spoilt) {
+		spoil(input, data, &size);
+		fd_count = input_byte(input) % 64 < 2 ? input_byte(input) % 13 : 0;
+	}
+	client_send(index, data, size, fd_count);
+}
+
+static void raw_packet(struct input *input, unsigned int index)
+{
+	size_t size = input_byte(input);
+
+	if (size > input->size)
+		size = input->size;
+	client_send(index, input->data, size, 0);
+	input->data += size;
+	input->size -= size;
+}
+
+static void step(struct input *input)
+{
+	uint8_t what = input_byte(input);
+	unsigned int index = what / 64 % CLIENTS;
+
+	if (clients[index] < 0)
+		client_open(index);
+	switch (what % 64) {
+	default:
+		message(input, index, false);
+		break;
+	case 40 ... 45:
+		submit(input);
+		break;
+	case 46 ... 47:
+		scribble(input);
+		break;
+	case 48 ... 51:
+		message(input, index, true);
+		break;
+	case 52:
+		raw_packet(input, index);
+		break;
+	case 53:
+		client_close(index);
+		break;
+	case 54:
+		shutdown(clients[index], what / 64);
+		break;
+	case 55:
+		usleep(1000);
+		loop_advance(loop);
+		break;
+	case 56:
+		scheduler_beat(control->scheduler, what & 0x80 ? 2000000000ull : 0);
+		break;
+	case 57:
+		if (restarts++ < RESTARTS_MAX)
+			daemon_restart();
+		break;
+	case 58: /* a reply that nobody reads */
+		message(input, index, false);
+		turn();
+		return;
+	case 59: /* sent together */
+		for (uint8_t i = input_byte(input) % 8; i; i--)
+			message(input, index, false);
+		break;
+	}
+	turn();
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		client_read(i);
+}
+
+static void check_empty(void)
+{
+	for (unsigned int i = 0; i < 10 && (registry->session_count || control->connection_count); i++) {
+		loop_advance(loop);
+		turn();
+	}
+	/* root infos of sessions that a restart has dropped */
+	registry_sweep(registry);
+	insist(registry->session_count == 0 && control->connection_count == 0);
+	insist(registry->comm_count == 0 && registry->stream_count == 0);
+	insist(registry->host.used == 0);
+	for (uint32_t i = 0; i < registry->device_count; i++)
+		insist(registry->devices[i].memory.used == 0 && registry->devices[i].contexts == 0);
+	list_for_each(struct tenant, tenant, &registry->tenants, link)
+		insist(tenant->contexts.used == 0);
+}
+
+/* Descriptors of this process but pipes, which are to the symbolizer. */
+static unsigned int fd_count_now(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	unsigned int count = 0;
+	char target[8];
+
+	insist(dir);
+	while ((entry = readdir(dir)))
+		if (readlinkat(dirfd(dir), entry->d_name, target, sizeof(target)) > 5)
+			count += strncmp(target, "pipe:", 5) != 0;
+	closedir(dir);
+	return count;
+}
+
+/* Those that a client has sent are closed by another thread (base/discard.h). */
+static unsigned int fd_count(unsigned int expected)
+{
+	unsigned int count = fd_count_now();
+
+	for (unsigned int tries = 0; expected && count > expected && tries < 10000; tries++) {
+		usleep(100);
+		count = fd_count_now();
+	}
+	return count;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static unsigned int stored, tenants_seen = UINT_MAX, open_fds;
+	struct input input = { data, size };
+	unsigned int tenants = 0;
+
+	daemon_once();
+	restarts = 0;
+	next_id = 1;
+	memset(&numbers, 0, sizeof(numbers));
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		clients[i] = -1;
+	while (!input_is_empty(&input))
+		step(&input);
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		client_close(i);
+	turn();
+	check_empty();
+	/* a tenant stays, with its yard */
+	list_for_each(struct tenant, tenant, &registry->tenants, link)
+		tenants++;
+	if (tenants == tenants_seen)
+		insist(fd_count(open_fds) == open_fds && memory_store_count() == stored);
+	else
+		open_fds = fd_count(0);
+	tenants_seen = tenants;
+	stored = memory_store_count();
+	return 0;
+}
