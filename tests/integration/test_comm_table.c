@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Communicators of rank tables: who meets whom, names, when a table is free again; ending a creation from another thread. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -269,15 +270,21 @@ TEST(a_creation_is_ended_from_another_thread)
 
 static void destroy_parent(struct job_rank *rank)
 {
+	static _Atomic int destroyed;
+
 	struct stuck stuck = { .rank = rank->rank, .parent = &rank->comm };
 	HcclComm comm = rank->comm;
 	pthread_t thread;
 
+	/* the whole must be there until its part is being made */
+	while (rank->rank && !atomic_load(&destroyed))
+		usleep(1000);
 	if (rank->rank == 0) {
 		check_eq_int(pthread_create(&thread, NULL, stuck_main, &stuck), 0);
 		await_handle(&stuck);
 		usleep(50000);
 		check_ok(HcclCommDestroy(comm));
+		atomic_store(&destroyed, 1);
 		pthread_join(thread, NULL);
 		check_eq_int(stuck.result, HCCL_E_UNAVAIL);
 		check_str_contains(stuck.text, "destroyed the communicator it is a part of");
