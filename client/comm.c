@@ -12,11 +12,11 @@
 #include "client/comm_table.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "client/connection.h"
 #include "client/device.h"
@@ -33,6 +33,7 @@
 #define HANDLE_MARK 0x4843ull		/* top 16 bits: no address of a program looks like this */
 #define GENERATION_MASK 0xffffffffull
 #define NO_PLACE 0xffffffffu
+#define LEAVE_ATTEMPTS 1000	/* of a ms each: a thread that has its answer has seen it by then */
 
 static struct hccld_comm comms[HCCLD_RANKS_PER_SESSION];
 static uint32_t next_free[HCCLD_RANKS_PER_SESSION];
@@ -262,11 +263,14 @@ int hccld_comm_leave(void *handle)
 
 	if (r < 0)
 		return r;
-	while ((r = leave_begin(handle, &comm, &request)) == 1) {
+	for (int i = 0; (r = leave_begin(handle, &comm, &request)) == 1; i++) {
 		r = hccld_comm_cancel_request(request);
 		if (r != -ENOENT)
 			return r;
-		sched_yield();
+		if (i == LEAVE_ATTEMPTS)
+			return hccld_error(CAUSE_BUSY, "comm is %p: its thread creates other communicators in the same call and waits for those; try again",
+					   handle);
+		usleep(1000);
 	}
 	if (r < 0)
 		return r;

@@ -255,3 +255,35 @@ TEST(a_suspended_rank_leaves)
 {
 	job_run(leaving);
 }
+
+/* What waits for a suspended peer to come back has its time-out, too. */
+static void held_rank(struct job_rank *rank)
+{
+	unsigned char *memory = job_memory(4096, 3);
+
+	check_ok(HcclCommSuspend(rank->comm));
+	meet();
+	if (rank->rank == 0) {
+		check_ok(HcclCommResume(rank->comm));
+		check_ok(HcclSend(memory, 4096, HCCL_DATA_TYPE_INT8, 1, rank->comm, rank->stream));
+		check_fails(aclrtSynchronizeStream(rank->stream), 507048, "EI0002");
+		check_ok(HcclBarrier(rank->comm, rank->stream));
+		check_fails(aclrtSynchronizeStream(rank->stream), 507048, "it has not entered");
+		check_eq_int(async_of(rank->comm), HCCL_E_TIMEOUT);
+	}
+	meet();
+	/* and all is well again after the next recovery */
+	check_ok(HcclCommSuspend(rank->comm));
+	check_ok(HcclCommResume(rank->comm));
+	ring(rank, 3000, 7);
+}
+
+static void held(void)
+{
+	run(2, held_rank);
+}
+
+TEST(waiting_for_a_suspended_peer_times_out)
+{
+	job_run_with("HCCL_EXEC_TIMEOUT", "1", held);
+}

@@ -10,6 +10,7 @@
 #include "tests/support/job.h"
 
 static char table_path[128];
+static pthread_barrier_t barrier;
 
 /* Ranks 0 to @count - 1 on the devices of their number. @version: "1.0", "1.2", "2.0", or "groups". */
 static void write_table(const char *version, uint32_t count)
@@ -290,10 +291,13 @@ static void destroy_parent(struct job_rank *rank)
 		check_str_contains(stuck.text, "destroyed the communicator it is a part of");
 		rank->comm = NULL;
 	}
+	/* a member that leaves would end it, too */
+	pthread_barrier_wait(&barrier);
 }
 
 static void destroy_parents(void)
 {
+	check_eq_int(pthread_barrier_init(&barrier, NULL, 2), 0);
 	job_ranks(2, 2, destroy_parent, NULL);
 }
 
