@@ -213,7 +213,7 @@ int hccld_comm_cancel_request(uint64_t join)
 	if (r < 0)
 		return r;
 	if (!(session->features & HCCLD_FEATURE_COMM))
-		return hccld_error(CAUSE_BUSY, "a thread waits in the creation of this communicator, and hccld %s cannot end that; update it",
+		return hccld_error(CAUSE_BUSY, "a thread waits in the creation of this communicator, and hccld %s cannot end that; update hccld",
 				   session->daemon_version);
 	body.request = join;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CANCEL_JOIN;
@@ -348,7 +348,7 @@ int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended)
 	if (r < 0)
 		return r;
 	if (!(session->features & HCCLD_FEATURE_COMM))
-		return hccld_error(CAUSE_UNBUILT, "hccld %s cannot suspend communicators; update it", session->daemon_version);
+		return hccld_error(CAUSE_UNBUILT, "hccld %s cannot suspend communicators; update hccld", session->daemon_version);
 	suspend.rank = resume.rank = comm->task_rank;
 	if (suspended) {
 		request.body_case = HCCLD__CONTROL__REQUEST__BODY_SUSPEND_COMM;

@@ -115,7 +115,7 @@ static int join_prepare(struct join *join, struct hccld_comm_join *wish, const s
 	if (wish->root)
 		r = root_info_read(wish->root, &join->info);
 	else if (!(session->features & HCCLD_FEATURE_COMM))
-		r = hccld_error(CAUSE_UNBUILT, "hccld %s makes communicators of root infos only, this needs 0.2 or newer; update it",
+		r = hccld_error(CAUSE_UNBUILT, "hccld %s makes communicators of root infos only, this needs 0.2 or newer; update hccld",
 				session->daemon_version);
 	if (r < 0)
 		return r;

@@ -36,7 +36,7 @@ static void usage(FILE *file)
 	fputs("Usage: hcclctl run -n N [OPTIONS] [--] PROGRAM [ARGUMENTS]\n\n"
 	      "Starts N processes of PROGRAM, one for each rank, and puts \"[rank] \" before each line they print.\n"
 	      "They find in their environment RANK_ID and RANK, RANK_SIZE and WORLD_SIZE, LOCAL_RANK,\n"
-	      "LOCAL_WORLD_SIZE, DEVICE_ID (rank modulo devices), HCCLD_SOCKET, and in LD_LIBRARY_PATH the\n"
+	      "LOCAL_WORLD_SIZE, DEVICE_ID (rank modulo devices), HCCLD_SOCKET, HCCLD_JOB, and in LD_LIBRARY_PATH the\n"
 	      "libraries of this installation. Rank 0 reads standard input unless that is a terminal.\n\n"
 	      "  -n, --ranks N          how many, 1 to 4096\n"
 	      "      --devices D        spread the ranks over D devices (default: all of a running daemon,\n"
