@@ -85,8 +85,8 @@ void member_fault(struct comm_member *member, const struct fault *fault);
 int lane_send(struct batch *batch, uint32_t head_index);
 int lane_receive(struct batch *batch, uint32_t head_index);
 
-/* suspend.c: the member because of which a barrier of @rank ends; LANE_END: none. */
-uint32_t barrier_suspended(const struct view_comm *comm, uint32_t rank, uint32_t task_epoch);
+/* suspend.c: the member because of which barrier @number of @rank ends; LANE_END: none. */
+uint32_t barrier_suspended(const struct view_comm *comm, uint32_t rank, uint32_t task_epoch, uint64_t number);
 
 /* pair.c */
 void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, const struct fault *fault);

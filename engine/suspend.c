@@ -55,17 +55,25 @@ int lane_end_suspended(struct lane *lane)
 }
 
 /* The member of the barrier because of which it ends; LANE_END: none. */
-uint32_t barrier_suspended(const struct view_comm *comm, uint32_t rank, uint32_t task_epoch)
+uint32_t barrier_suspended(const struct view_comm *comm, uint32_t rank, uint32_t task_epoch, uint64_t number)
 {
 	const struct comm_region *region = comm->region;
+	uint32_t found = LANE_END;
 
 	/* the common case costs one look */
 	if (!atomic_load_explicit(&region->suspensions, memory_order_acquire))
 		return task_epoch ? rank : LANE_END;
-	for (uint32_t i = 0; i < comm->size; i++)
+	if (atomic_load_explicit(&region->members[rank].epoch, memory_order_acquire) != task_epoch)
+		return rank;
+	for (uint32_t i = 0; i < comm->size; i++) {
+		/* one that is gone and will never enter is the better reason, and found by who looks for those that are missing */
+		if (atomic_load_explicit(&region->members[i].word, memory_order_acquire) != MEMBER_ALIVE &&
+		    atomic_load_explicit(&region->members[i].barriers, memory_order_relaxed) < number)
+			return LANE_END;
 		if (member_gate(&region->members[rank], &region->members[i], task_epoch) == GATE_ENDED)
-			return i;
-	return LANE_END;
+			found = i;
+	}
+	return found;
 }
 
 /* Nothing is in flight: all counters meet where the farthest was, and what had failed is over. */

@@ -217,7 +217,14 @@ static int barrier_give_up(struct batch *batch, struct task *slot, enum cause ca
 
 static bool barrier_is_suspended(struct batch *batch, struct task *slot)
 {
-	uint32_t peer = barrier_suspended(batch->rank->comm, batch->rank->rank, batch->task.epoch);
+	const struct comm_member *own = &batch->rank->comm->region->members[batch->rank->rank];
+	uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed);
+	uint32_t peer;
+
+	/* not issued: the next one */
+	if (!number)
+		number = atomic_load_explicit(&own->barriers, memory_order_relaxed) + 1;
+	peer = barrier_suspended(batch->rank->comm, batch->rank->rank, batch->task.epoch, number);
 
 	return peer != LANE_END && barrier_give_up(batch, slot, CAUSE_SUSPENDED, peer);
 }

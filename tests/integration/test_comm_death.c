@@ -199,3 +199,52 @@ TEST(destroying_with_a_dead_peer)
 {
 	job_run_processes(2, destroy_body);
 }
+
+/* A rank dies while all suspend and resume the communicator over and over: the others hear of it, and nobody hangs. */
+static void suspending_body(uint32_t index, HcclRootInfo *shared)
+{
+	uint32_t next = (index + 1) % 4, previous = (index + 3) % 4;
+	HcclSendRecvItem items[] = { job_send(next, NULL, 50000), job_receive(previous, NULL, 50000) };
+	HcclResult async = HCCL_SUCCESS;
+	struct job_rank rank;
+	bool was_told = false;
+
+	if (index == 0)
+		check_ok(HcclGetRootInfo(shared));
+	job_meet();
+	rank = job_join(shared, index, 4, (int32_t)index);
+	memory = job_memory(LARGE, (int)index + 1);
+	items[0].buf = memory;
+	items[1].buf = memory + 50000;
+	job_meet();
+	for (uint32_t i = 0; !was_told; i++) {
+		int r;
+
+		if (index == DEAD && i == 30 + test_seed() % 40) {
+			job_expect_kill();
+			kill(getpid(), SIGKILL);
+		}
+		check_lt_uint(i, 100000u);
+		check_ok(HcclBatchSendRecv(items, 2, rank.comm, rank.stream));
+		check_ok(HcclBarrier(rank.comm, rank.stream));
+		usleep((index * 31 + i * 17) % 700);
+		check_ok(HcclCommSuspend(rank.comm));
+		r = aclrtSynchronizeStream(rank.stream);
+		check_msg(r == 0 || r == 107023 || r == REMOTE, "rank %u: %d", index, r);
+		aclGetRecentErrMsg();
+		was_told = r == REMOTE;
+		usleep((index * 13 + i * 7) % 300);
+		check_ok(HcclCommResume(rank.comm));
+		check_ok(HcclGetCommAsyncError(rank.comm, &async));
+		check_eq_int(async, HCCL_SUCCESS);
+	}
+	/* what is left of it is of no use any more, and says so */
+	check_ok(HcclBarrier(rank.comm, rank.stream));
+	fails(&rank);
+	job_leave(&rank);
+}
+
+TEST(death_while_all_are_suspended_and_resumed)
+{
+	job_run_processes(4, suspending_body);
+}
