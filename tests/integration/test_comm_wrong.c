@@ -432,6 +432,8 @@ static void run_suspended(const struct wrong *wrong, struct rank *rank)
 	meet();
 	check_ok(HcclCommSuspend(comm));
 	check_fails(HcclBarrier(comm, rank->stream), wrong->result, wrong->text);
+	/* one that is suspended later would end what others have begun after they were resumed */
+	meet();
 	check_ok(HcclCommResume(comm));
 	check_ok(HcclBarrier(comm, rank->stream));
 	check_ok(aclrtSynchronizeStream(rank->stream));
