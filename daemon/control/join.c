@@ -65,15 +65,6 @@ static struct joiner *joiner_take(struct comm *comm, uint32_t i)
 	return joiner;
 }
 
-/* Its rank has heard why the communicator failed. */
-static void joiner_told(const struct joiner *joiner)
-{
-	struct comm *comm = joiner->comm;
-
-	if (comm->told && joiner->rank < comm->rendezvous.size)
-		comm->told[joiner->rank] = true;
-}
-
 void join_fail(struct comm *comm, enum cause cause, const char *text)
 {
 	const struct log_fields fields = { .event = EVENT_COMM_FAILED, .comm = comm->name };
@@ -86,7 +77,7 @@ void join_fail(struct comm *comm, enum cause cause, const char *text)
 
 		if (!joiner)
 			continue;
-		joiner_told(joiner);
+		comm_tell(comm, joiner->session, joiner->rank);
 		request_finish(joiner->data, request_fail(joiner->data, cause, "%s", text));
 		joiner_free(joiner);
 	}
@@ -105,6 +96,7 @@ void join_cancel(struct joiner *joiner, const char *what)
 		 comm->name, joiner->rank, joiner->pid, what);
 	rendezvous_describe(&comm->rendezvous, &text);
 	rendezvous_remove(&comm->rendezvous, joiner);
+	comm_tell(comm, joiner->session, joiner->rank);
 	request_finish(request, request_fail(request, CAUSE_ABORTED, "%s", buffer));
 	joiner_free(joiner);
 	join_fail(comm, CAUSE_PEER_LEFT, buffer);
@@ -426,8 +418,13 @@ static int join_refuse(struct request *request, struct comm *comm, uint32_t rank
 	text_add(&text, "communicator %s: pid %d cannot join as rank %" PRIu32 ": %s", comm->name,
 		 request_session(request)->view.pid, rank,
 		 *request->text ? request->text : status_of(cause)->text);
-	if (comm->rendezvous.joined)
+	if (comm->origin == COMM_TABLE)
+		text_add(&text, "; two jobs that use one rank table at a time need a different HCCLD_JOB each");
+	if (comm->rendezvous.joined) {
+		/* before it may be gone */
+		comm_tell(comm, request_session(request), rank);
 		join_fail(comm, cause, buffer);
+	}
 	return request_fail(request, cause, "%s", buffer);
 }
 

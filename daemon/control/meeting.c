@@ -203,11 +203,10 @@ static int part_check_lists(struct request *request, const struct meeting *meeti
 /* Does the rank still have to hear of a failure? Processes that came later belong to another try. */
 static bool failure_is_news(struct comm *comm, const struct session *session, uint32_t rank)
 {
-	if (!comm->told || rank >= comm->rendezvous.size || comm->told[rank] ||
-	    session->started_ns >= comm->failed_ns ||
+	if (comm_was_told(comm, session, rank) || session->started_ns >= comm->failed_ns ||
 	    clock_now_ns() - comm->failed_ns > FAILURE_KEPT_NS)
 		return false;
-	comm->told[rank] = true;
+	comm_tell(comm, session, rank);
 	return true;
 }
 

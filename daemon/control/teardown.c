@@ -375,6 +375,7 @@ static void session_end_comms(struct session *session)
 	list_for_each(struct comm, comm, &session->registry->comms, link)
 		if (comm->owner == session->view.id)
 			comm_owner_ends(comm);
+	comms_forget_failed(session->registry);
 }
 
 void session_end(struct control *control, struct session *session, int32_t exit)

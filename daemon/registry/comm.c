@@ -229,8 +229,6 @@ void comm_fail(struct comm *comm, enum cause cause, const char *text)
 	free(comm->failure_text);
 	comm->failure_text = strdup(text); /* NULL: the cause's own text has to do */
 	comm->failed_ns = clock_now_ns();
-	free(comm->told);
-	comm->told = calloc(comm->rendezvous.size ? comm->rendezvous.size : 1, sizeof(*comm->told));
 }
 
 void comm_forget(struct comm *comm)
@@ -247,6 +245,24 @@ static void comm_forget_oldest(struct registry *registry)
 		comm_forget(comm);
 		return;
 	}
+}
+
+/* Only processes that were there before it failed have to hear of it; sessions are listed by age. */
+static bool comm_has_audience(const struct comm *comm)
+{
+	list_for_each(struct session, session, &comm->registry->sessions, link)
+		if (session->uid == comm->uid && !session->is_ending)
+			return session->started_ns < comm->failed_ns;
+	return false;
+}
+
+void comms_forget_failed(struct registry *registry)
+{
+	if (!registry->failed_meetings)
+		return;
+	list_for_each(struct comm, comm, &registry->comms, link)
+		if (comm_is_kept(comm) && !comm_has_audience(comm))
+			comm_forget(comm);
 }
 
 int comm_new_meeting(struct session *session, enum comm_origin origin, uint64_t key,

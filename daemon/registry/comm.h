@@ -33,6 +33,11 @@ enum comm_origin {
 	COMM_PART = 2,	/* of another communicator */
 };
 
+struct told {
+	uint64_t session;
+	uint32_t rank;
+};
+
 struct comm {
 	struct list link;
 	struct registry *registry;
@@ -54,7 +59,8 @@ struct comm {
 	enum cause failure;
 	char *failure_text;
 	uint64_t failed_ns;
-	bool *told; /* by rank: has heard of the failure; NULL: nobody could be remembered */
+	struct told *told; /* who has heard of the failure */
+	uint32_t told_count, told_room;
 	/* when ready */
 	struct view_comm view;
 	struct rank **ranks; /* [view.size], NULL: left or dead */
@@ -98,8 +104,13 @@ int comm_form(struct comm *comm);
  * heard of it.
  */
 void comm_fail(struct comm *comm, enum cause cause, const char *text);
+/* The rank of @session has heard of the failure; was it so before? */
+void comm_tell(struct comm *comm, const struct session *session, uint32_t rank);
+bool comm_was_told(const struct comm *comm, const struct session *session, uint32_t rank);
 /* One that has failed is forgotten: the same ranks try again. */
 void comm_forget(struct comm *comm);
+/* A session ends: failed ones that no process is left for to hear of are forgotten. */
+void comms_forget_failed(struct registry *registry);
 /* The session that asked for the root info ends. */
 void comm_owner_ends(struct comm *comm);
 /* Removes it if nothing keeps it. True: it is gone. */

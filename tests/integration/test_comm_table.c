@@ -162,9 +162,10 @@ static void second_try(uint32_t index, HcclRootInfo *shared)
 	if (index == 0)
 		write_table("1.0", 3);
 	job_meet();
+	/* the next job: its processes come later */
+	usleep(index >= 3 ? 1500000 : 0);
 	check_ok(aclrtSetDevice((int32_t)index % 3));
 	check_ok(aclrtCreateStream(&stream));
-	job_meet();
 	if (index == 0) {
 		check_fails(HcclCommInitClusterInfo(table_path, 0, &comm), HCCL_E_REMOTE, "killed by signal 9");
 	} else if (index == 1) {
@@ -182,7 +183,6 @@ static void second_try(uint32_t index, HcclRootInfo *shared)
 		usleep(900000);
 		check_fails(HcclCommInitClusterInfo(table_path, 2, &comm), HCCL_E_REMOTE, "killed by signal 9");
 	} else {
-		usleep(1500000);
 		check_ok(HcclCommInitClusterInfo(table_path, index - 3, &comm));
 		ring(comm, stream, 9);
 		check_ok(HcclCommDestroy(comm));
@@ -193,6 +193,26 @@ TEST(a_failed_creation_can_be_tried_again)
 {
 	snprintf(table_path, sizeof(table_path), "%s", test_path("table"));
 	job_run_processes(6, second_try);
+}
+
+/* Two jobs with one table at the same time, and nothing that tells them apart. */
+static void same_job(uint32_t index, HcclRootInfo *shared)
+{
+	HcclComm comm = NULL;
+
+	if (index == 0)
+		write_table("1.0", 3);
+	job_meet();
+	check_ok(aclrtSetDevice((int32_t)index % 2));
+	job_meet();
+	check_fails(HcclCommInitClusterInfo(table_path, index % 2, &comm), HCCL_E_PARA, "need a different HCCLD_JOB each");
+	check_null(comm);
+}
+
+TEST(jobs_that_cannot_be_told_apart_hear_of_it)
+{
+	snprintf(table_path, sizeof(table_path), "%s", test_path("table"));
+	job_run_processes(4, same_job);
 }
 
 /* ---- ending a creation ---- */
