@@ -290,7 +290,10 @@ int hccld_comm_by_name(const char *name, void **ret_handle)
 {
 	struct hccld_context *context = NULL;
 	void *found = NULL;
+	int r = hccld_session_check_fork();
 
+	if (r < 0)
+		return r;
 	/* the current device's first: the table of names is per device */
 	if (hccld_context_current(&context) < 0)
 		hccld_error_forget();
