@@ -64,3 +64,24 @@ void hccld_handover_wake(const struct hccld_handover *handover)
 	atomic_fetch_add(&handover->words->news, 1);
 	futex(&handover->words->news, FUTEX_WAKE, INT_MAX, NULL);
 }
+
+void hccld_host_news_sleep(struct session_host *host, bool (*is_due)(void *arg), void *arg, uint64_t ns)
+{
+	struct timespec timeout = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	uint32_t news;
+
+	atomic_fetch_add(&host->sleepers, 1);
+	/* with the fence of the engine: it sees the sleeper, or we see its news. The news before the look at what is due */
+	atomic_thread_fence(memory_order_seq_cst);
+	news = atomic_load(&host->news);
+	if (!is_due(arg))
+		futex(&host->news, FUTEX_WAIT, news, ns == UINT64_MAX ? NULL : &timeout);
+	atomic_fetch_sub(&host->sleepers, 1);
+}
+
+void hccld_host_news_tell(struct session_host *host)
+{
+	atomic_fetch_add(&host->news, 1);
+	if (atomic_load(&host->sleepers))
+		futex(&host->news, FUTEX_WAKE, INT_MAX, NULL);
+}

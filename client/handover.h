@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proto/ring.h"
 #include "proto/yard.h"
 
 struct hccld_handover {
@@ -30,3 +31,11 @@ void hccld_handover_tell(const struct hccld_handover *handover);
 bool hccld_handover_sleep(const struct hccld_handover *handover, bool (*is_over)(const void *arg), const void *arg, uint64_t ns);
 /* Wakes all that sleep on the context, in whatever process. */
 void hccld_handover_wake(const struct hccld_handover *handover);
+
+/*
+ * Host functions: a thread that has one of its own to run when it is due sleeps on session_host.news, unless @is_due(@arg); at most
+ * @ns, UINT64_MAX: for ever. May return early. The engine's side is in engine/meeting.c.
+ */
+void hccld_host_news_sleep(struct session_host *host, bool (*is_due)(void *arg), void *arg, uint64_t ns);
+/* Another thread of this process may have one to run now. */
+void hccld_host_news_tell(struct session_host *host);

@@ -116,7 +116,7 @@ static bool context_advance(struct engine *engine, struct view_context *context)
 	bool completed = false;
 
 	atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
-	context->starved = false;
+	context->starved = context->watches = context->polls = false;
 	engine->running = context;
 	for (int round = 0;; round++) {
 		uint32_t undone = 0;
@@ -150,27 +150,8 @@ static void context_announce(struct view_context *context)
 		context_wake(context);
 }
 
-/*
- * What may have come between the last look and the store of the state: new tasks, by a client that saw ENGINE and went away. Words of
- * pairs are written by this thread alone; its rings come after this leave and find PARKED.
- */
-static bool context_has_news(struct view_context *context, enum context_state left_as, uint64_t seen)
-{
-	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
-	uint64_t now = 0;
-
-	if (left_as == CONTEXT_IDLE)
-		return context_has_undone(context);
-	for (uint32_t i = 0; i < limit; i++) {
-		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
-
-		if (ring)
-			now += atomic_load_explicit(&ring->tail, memory_order_acquire);
-	}
-	return now != seen;
-}
-
-static uint64_t context_tails(struct view_context *context)
+/* The client's inputs: they only grow, so that their sum changes when one of them does. */
+static uint64_t context_inputs(struct view_context *context)
 {
 	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
 	uint64_t sum = 0;
@@ -179,9 +160,19 @@ static uint64_t context_tails(struct view_context *context)
 		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
 
 		if (ring)
-			sum += atomic_load_explicit(&ring->tail, memory_order_acquire);
+			sum += atomic_load_explicit(&ring->tail, memory_order_acquire) +
+			       atomic_load_explicit(&ring->host_done, memory_order_acquire);
 	}
 	return sum;
+}
+
+/*
+ * What may have come between the last look and the store of the state: new tasks, host functions that have returned, by a client that saw
+ * ENGINE and went away. Words of pairs and events are written by this thread alone; its rings come after this leave and find PARKED.
+ */
+static bool context_has_news(struct view_context *context, enum context_state left_as, uint64_t seen)
+{
+	return left_as == CONTEXT_IDLE ? context_has_undone(context) : context_inputs(context) != seen;
 }
 
 /* R3, R4: @state is ours (ENGINE) on entry. */
@@ -189,7 +180,7 @@ static void context_run(struct engine *engine, struct view_context *context, uin
 {
 	for (;;) {
 		/* taken before the advance: what comes later makes the sums differ */
-		uint64_t tails = context_tails(context);
+		uint64_t inputs = context_inputs(context);
 		enum context_state kind;
 
 		if (context_advance(engine, context))
@@ -214,7 +205,7 @@ static void context_run(struct engine *engine, struct view_context *context, uin
 		}
 		/* with the fence of the submitter: it sees our state, or we see its tail */
 		atomic_thread_fence(memory_order_seq_cst);
-		if (context->broken || !context_has_news(context, kind, tails))
+		if (context->broken || !context_has_news(context, kind, inputs))
 			return;
 		if (!yard_take(context, &state))
 			return;	/* somebody made it LEFT and set the bit */

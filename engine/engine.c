@@ -30,6 +30,11 @@ int engine_new(const struct engine_host *host, uint32_t transfers, struct engine
 	return 0;
 }
 
+bool engine_polls(const struct engine *engine)
+{
+	return engine->pollers != NULL;
+}
+
 struct engine *engine_free(struct engine *engine)
 {
 	if (engine)
@@ -64,8 +69,7 @@ static bool item_is_issued(const struct item *item)
 	return atomic_load_explicit(&item->number, memory_order_relaxed) != 0;
 }
 
-/* Pairs of the head task's issued and unfinished items fail: their numbers will never be completed by anybody. */
-static void stream_abort(struct engine *engine, struct view_context *context, struct stream_ring *ring)
+void stream_abort(struct engine *engine, struct view_context *context, struct stream_ring *ring)
 {
 	struct batch batch;
 	uint32_t index, lowest = 0;
@@ -116,6 +120,7 @@ bool engine_stream_detach(struct engine *engine, struct view_context *context, s
 		if (atomic_load_explicit(&context->streams[i], memory_order_acquire) != ring)
 			continue;
 		stream_abort(engine, context, ring);
+		stream_record_dropped(engine, context, ring, atomic_load_explicit(&ring->tail, memory_order_acquire));
 		atomic_store_explicit(&context->streams[i], NULL, memory_order_release);
 	}
 	engine_ring_dirty(engine);
@@ -141,6 +146,8 @@ bool engine_segment_detach(struct engine *engine, struct view_session *session, 
 			gone &= transfer_cancel(engine, t);
 		}
 	}
+	/* waits for events in it end */
+	session_ring_watchers(engine, session);
 	engine_ring_dirty(engine);
 	return gone;
 }
@@ -175,6 +182,7 @@ bool engine_context_detach(struct engine *engine, struct view_context *context)
 	}
 	if (!gone)
 		return false;
+	context_unwatch(engine, context);
 	if (context->dirty) {
 		struct view_context **at = &engine->dirty;
 

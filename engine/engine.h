@@ -59,6 +59,13 @@ void engine_mend(struct view_context *context);
  */
 void engine_recover(struct engine *engine, struct view_context *context);
 
+/*
+ * Words that streams wait for can be written by anybody: looks again at the contexts that wait for one, to be called every millisecond or
+ * two while it returns true.
+ */
+bool engine_poll(struct engine *engine);
+bool engine_polls(const struct engine *engine);
+
 /* Unconditional ring (R8) of every context that has a rank in @comm. */
 void engine_ring_hard(struct engine *engine, struct view_comm *comm);
 
@@ -85,6 +92,12 @@ uint64_t engine_backlog(const struct engine *engine);
 
 /* The stream goes; pairs of issued items that are not finished fail with CAUSE_ABORTED. */
 bool engine_stream_detach(struct engine *engine, struct view_context *context, struct stream_ring *ring);
+/*
+ * Takes all that is queued, or the head, out of the ring, with an error of @cause; pairs of issued items that are not finished fail with CAUSE_ABORTED.
+ * The stream stays.
+ */
+bool engine_stream_drop(struct engine *engine, struct view_context *context, struct stream_ring *ring, bool only_head,
+			uint32_t cause);
 /* No copy touches the segment any more. Its `retired` is set before. */
 bool engine_segment_detach(struct engine *engine, struct view_session *session, uint64_t id);
 /*

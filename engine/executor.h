@@ -39,6 +39,7 @@ struct engine {
 	struct view_flow *current;		/* round robin position */
 	uint64_t backlog, non_temporal_min;
 	struct view_context *dirty;		/* contexts to ring at the end of this pass */
+	struct view_context *pollers;	/* contexts that have polled */
 	struct view_context *running;		/* the one that is being advanced: not rung, but looked at `again` */
 	bool again;
 };
@@ -66,7 +67,7 @@ void engine_crash_point(int point);
 #else
 #define CRASH_POINT(n) ((void)0)
 #endif
-#define CRASH_POINT_COUNT 21
+#define CRASH_POINT_COUNT 30
 
 static inline struct item *batch_item(struct batch *batch, uint32_t index)
 {
@@ -80,6 +81,18 @@ int batch_open(struct engine *engine, struct view_context *context, struct strea
 bool stream_advance(struct engine *engine, struct view_context *context, struct stream_ring *ring);
 void stream_fault(struct stream_ring *ring, const struct fault *fault);
 void member_fault(struct comm_member *member, const struct fault *fault);
+/* engine.c: pairs of the head task's issued and unfinished items fail: their numbers will never be completed by anybody. */
+void stream_abort(struct engine *engine, struct view_context *context, struct stream_ring *ring);
+
+/* meeting.c. 1: the head is finished, 0: not yet, -EPROTO: nonsense. */
+int meeting_run(struct batch *batch);
+void meeting_time_out(struct batch *batch, uint64_t waited_ms);
+/* Contexts of the session that wait for an event or a word are looked at again. */
+void session_ring_watchers(struct engine *engine, struct view_session *session);
+void session_ring_pollers(struct engine *engine, struct view_session *session);	/* for a word only */
+void context_unwatch(struct engine *engine, struct view_context *context);
+/* Tasks up to @tail leave the ring: what they were to record counts as recorded. */
+void stream_record_dropped(struct engine *engine, struct view_context *context, struct stream_ring *ring, uint64_t tail);
 
 /* send.c, receive.c: one lane of a batch. 1: the lane is finished, 0: not yet, -EPROTO: nonsense. */
 int lane_send(struct batch *batch, uint32_t head_index);

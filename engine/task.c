@@ -57,11 +57,19 @@ int batch_open(struct engine *engine, struct view_context *context, struct strea
 void stream_fault(struct stream_ring *ring, const struct fault *fault)
 {
 	uint32_t count = atomic_load_explicit(&ring->fault_count, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&ring->completed, memory_order_relaxed);
 
+	/* I5; first: a crash in between finds the head failing again */
+	if (atomic_load_explicit(&ring->stop_on_failure, memory_order_relaxed) &&
+	    !atomic_load_explicit(&ring->stopped, memory_order_relaxed))
+		atomic_store_explicit(&ring->stopped, head + 1, memory_order_relaxed);
+	CRASH_POINT(29);
 	/* I4: one at a time; the first stays until the program was told */
 	if (atomic_load_explicit(&ring->fault_seen, memory_order_acquire) != count)
 		return;
 	ring->fault = *fault;
+	atomic_store_explicit(&ring->fault_position, head, memory_order_relaxed);
+	atomic_store_explicit(&ring->fault_thread, ring->slots[head % HCCLD_STREAM_SLOTS].task.thread, memory_order_relaxed);
 	atomic_store_explicit(&ring->fault_count, count + 1, memory_order_release);
 }
 
@@ -292,6 +300,23 @@ static void stream_mark_head(struct stream_ring *ring, uint64_t position)
 	atomic_store_explicit(&ring->head_position, position + 1, memory_order_release);
 }
 
+/* 1: the head is finished, 0: not yet, -EPROTO: nonsense. */
+static int task_run(struct batch *batch)
+{
+	uint64_t stopped = atomic_load_explicit(&batch->ring->stopped, memory_order_relaxed);
+	bool dropped = batch->position < atomic_load_explicit(&batch->ring->dropped, memory_order_relaxed);
+
+	/* passed over; events are recorded all the same: others may wait for them */
+	if (__builtin_expect(dropped || (stopped && batch->position >= stopped), 0) && batch->task.kind != TASK_RECORD) {
+		if (dropped)
+			stream_abort(batch->engine, batch->context, batch->ring);
+		return 1;
+	}
+	if (batch->task.kind == TASK_BATCH)
+		return batch_run(batch);
+	return batch->task.kind == TASK_BARRIER ? barrier_run(batch) : meeting_run(batch);
+}
+
 bool stream_advance(struct engine *engine, struct view_context *context, struct stream_ring *ring)
 {
 	bool completed = false;
@@ -303,8 +328,7 @@ bool stream_advance(struct engine *engine, struct view_context *context, struct 
 		if (r == -EAGAIN)
 			return completed;
 		if (r == 0)
-			r = batch.task.kind == TASK_BATCH ? batch_run(&batch)
-			  : batch.task.kind == TASK_BARRIER ? barrier_run(&batch) : -EPROTO;
+			r = task_run(&batch);
 		if (r < 0) {
 			context->broken = true;
 			engine->host.liar(engine->host.data, context->session, "a task that makes no sense");
@@ -319,6 +343,9 @@ bool stream_advance(struct engine *engine, struct view_context *context, struct 
 		atomic_store_explicit(&ring->completed, batch.position + batch.task.slot_count, memory_order_release);
 		CRASH_POINT(19);
 		completed = true;
+		/* what it has written may be what another stream of the process waits for */
+		if (__builtin_expect(context->session->watchers != NULL, 0))
+			session_ring_pollers(engine, context->session);
 	}
 	context->starved = true;	/* not at the end: come back */
 	return completed;
@@ -389,14 +416,16 @@ void engine_check_timeouts(struct engine *engine, struct view_context *context, 
 		struct batch batch;
 		uint64_t since;
 
-		if (!ring || batch_open(engine, context, ring, &batch) < 0 || !batch.task.timeout_ms || !batch.rank)
+		if (!ring || batch_open(engine, context, ring, &batch) < 0 || !batch.task.timeout_ms)
 			continue;
 		if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) != batch.position + 1)
 			continue;
 		since = atomic_load_explicit(&ring->head_since_ns, memory_order_relaxed);
 		if (now_ns < since || (now_ns - since) / 1000000 < batch.task.timeout_ms)
 			continue;
-		if (batch.task.kind == TASK_BATCH)
+		if (!batch.rank)
+			meeting_time_out(&batch, (now_ns - since) / 1000000);
+		else if (batch.task.kind == TASK_BATCH)
 			batch_time_out(&batch, (now_ns - since) / 1000000);
 		else if (batch.task.kind == TASK_BARRIER)
 			barrier_time_out(&batch, (now_ns - since) / 1000000);

@@ -47,6 +47,9 @@ struct view_context {
 	/* [engine] */
 	bool dirty, broken, starved;
 	struct view_context *dirty_next;
+	bool watches, polls;		/* a head waits for an event or a word, for a word; as of the last look */
+	bool in_watchers, in_pollers;
+	struct view_context *watchers_next, *pollers_next;
 };
 
 struct view_rank {
@@ -62,6 +65,7 @@ struct view_session {
 	void *region;			/* struct session_region */
 	struct view_segment *segments;	/* [HCCLD_SEGMENTS_PER_SESSION] */
 	struct view_rank *ranks;	/* [HCCLD_RANKS_PER_SESSION] */
+	struct view_context *watchers;	/* [engine] contexts that have watched */
 };
 
 struct view_pair {

@@ -54,8 +54,19 @@ cJSON *describe_device_json(const Hccld__Control__Device *device)
 	return object;
 }
 
-static const char *describe_direction(uint32_t direction)
+/* @task: 0 from a daemon that knows transfers only. */
+static const char *describe_operation(uint32_t task, uint32_t direction)
 {
+	switch (task) {
+	case TASK_WAIT_EVENT:
+		return "wait-event";
+	case TASK_WAIT_VALUE:
+		return "wait-value";
+	case TASK_HOST:
+		return "host-function";
+	default:
+		break;
+	}
 	switch (direction) {
 	case 0:
 		return "barrier";
@@ -82,7 +93,8 @@ cJSON *describe_waiting_json(const Hccld__Control__Waiting *waiting)
 	json_number(object, "pid", waiting->pid);
 	json_text(object, "process", waiting->process);
 	json_number(object, "stream", waiting->stream);
-	json_text(object, "operation", describe_direction(waiting->direction));
+	json_text(object, "operation", describe_operation(waiting->task, waiting->direction));
+	json_number(object, "event", waiting->event);
 	json_number(object, "peer", waiting->peer);
 	json_number(object, "peer_pid", waiting->peer_pid);
 	cJSON_AddBoolToObject(object, "peer_posted", waiting->peer_posted);

@@ -10,6 +10,8 @@
  *   I2  only the task at `completed` (the head) runs; `completed` += task.slot_count is its only commit.
  *   I3  item.number == 0: not issued; once set it is never changed. The submitter zeroes all [x] fields.
  *   I4  fault is written before fault_count (release), only while fault_seen == fault_count.
+ *   I5  stopped and dropped are stored before the `completed` that passes what they are about: who sees that a host function is due
+ *       sees whether it may still run.
  * The executor copies what it reads and judges the copy: a client can write everything here at any time.
  */
 #pragma once
@@ -26,6 +28,21 @@
 enum task_kind {
 	TASK_BATCH = 1,		/* items: send, receive, copy, fill */
 	TASK_BARRIER = 2,	/* of the communicator `rank` belongs to; no items */
+	/* feature `tasks`; no rank. TASK_HOST has no item, the others one, an ITEM_PLACE. Why they survive a restart: engine/meeting.c */
+	TASK_RECORD = 3,	/* the event at the place gets the version `number` (proto/event.h) */
+	TASK_WAIT_EVENT = 4,	/* until the event at the place has the version `number` */
+	TASK_HOST = 5,		/* a function of the process, which keeps it itself; over when `host_done` has passed it */
+	TASK_WRITE = 6,		/* the 64 bit word at the place becomes `number` */
+	TASK_WAIT_VALUE = 7,	/* until the word at the place compares with `number` as `data_type` says (enum comparison) */
+};
+
+#define TASK_NO_BLOCK 1u	/* flag of TASK_HOST: the stream goes on as soon as the function is due */
+
+enum comparison {
+	COMPARE_GREATER_EQUAL = 0,	/* word - number, as a signed number, is not negative */
+	COMPARE_EQUAL = 1,
+	COMPARE_AND = 2,		/* word & number is not 0 */
+	COMPARE_NOR = 3,		/* ~(word | number) is not 0 */
 };
 
 struct task {
@@ -38,10 +55,10 @@ struct task {
 	uint32_t timeout_ms;		/* from the moment it becomes the head; 0: never */
 	uint32_t first_lane;		/* index of the head item of the first lane, LANE_END if none */
 	uint64_t submitted_ns;		/* CLOCK_MONOTONIC */
-	_Atomic uint64_t number;	/* [x] barrier: its number, 0 = not issued */
-	_Atomic uint64_t outcome;	/* [x] barrier: 1 = given up, the fault is recorded */
+	_Atomic uint64_t number;	/* [x] barrier: its number, 0 = not issued. Host function: 1 = the process was told */
+	_Atomic uint64_t outcome;	/* [x] barrier, waits: 1 = given up, the fault is recorded */
 	uint32_t epoch;			/* of the rank (region.h) when it was submitted: another one by now, and the task fails as suspended */
-	uint32_t reserved;
+	uint32_t thread;		/* that submitted it, for texts */
 };
 static_assert(sizeof(struct task) == 64, "one slot");
 
@@ -51,6 +68,7 @@ enum item_kind {
 	ITEM_COPY = 3,		/* to (segment, offset) from the place in the following item slot (ITEM_SOURCE) */
 	ITEM_SOURCE = 4,
 	ITEM_FILL = 5,		/* `peer` holds the byte value */
+	ITEM_PLACE = 6,		/* of an event or a word: segment, offset (a multiple of 8); `number` is the client's */
 };
 
 #define LANE_END 0xffffffffu
@@ -114,11 +132,18 @@ struct stream_ring {
 	/* client's line */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t tail;
 	_Atomic uint32_t fault_seen;	/* = fault_count when the fault has been reported to the program */
+	_Atomic uint32_t stop_on_failure;	/* 1: nothing runs after an error */
+	_Atomic uint64_t host_done;	/* end position of the newest host function that has returned; grows */
+	_Atomic uint64_t host_begun;	/* of the newest that was called: for tools */
 	/* executor's lines [x] */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t completed;
 	_Atomic uint64_t head_since_ns;	/* when the task at `head_position` became the head */
 	_Atomic uint64_t head_position;
 	_Atomic uint32_t fault_count;
+	_Atomic uint32_t fault_thread;	/* task.thread of the task that failed */
+	_Atomic uint64_t fault_position;	/* of that task */
+	_Atomic uint64_t stopped;	/* with stop_on_failure: 1 + position of the task that failed; tasks from here on are passed over */
+	_Atomic uint64_t dropped;	/* tasks before this position were taken out of the ring (AbortTasks) */
 	_Alignas(HCCLD_CACHE_LINE) struct fault fault;
 	_Alignas(HCCLD_CACHE_LINE) union stream_slot slots[HCCLD_STREAM_SLOTS];
 };
@@ -136,6 +161,19 @@ struct session_region {
 	uint32_t stream_count;		/* places */
 	uint32_t reserved;
 };
+
+/* In the same page. Feature `tasks`: host functions that have become due. */
+#define SESSION_HOST_OFFSET 64u
+
+struct session_host {
+	_Atomic uint32_t news;		/* [x] futex word, grows */
+	_Atomic uint32_t sleepers;	/* threads that sleep on it or are about to; written by the client */
+};
+
+static inline struct session_host *session_host(void *region)
+{
+	return (struct session_host *)((char *)region + SESSION_HOST_OFFSET);
+}
 
 static inline struct stream_ring *session_stream(void *region, uint32_t index)
 {

@@ -75,6 +75,16 @@ static const struct status table[CAUSE_COUNT] = {
 	  "a value in the rank table is wrong" },
 	{ CAUSE_TABLE_ITEM, "rank-table-item", ENODATA, 107000, 1, "EI0017", "Config_Error_Ranktable",
 	  "an item of the rank table is missing" },
+	{ CAUSE_EVENT_TIMEOUT, "event-timeout", EALREADY, 507047, 9, "", "", "what was waited for did not come within the given time" },
+	{ CAUSE_HOST_WAIT, "host-wait", EDEADLK, 107003, 7, "", "", "a host function cannot wait for work that comes after it" },
+	{ CAUSE_TASK_ABORTED, "task-aborted", EOWNERDEAD, 107022, 7, "", "", "the work of the device was ended by aclrtDeviceTaskAbort" },
+	{ CAUSE_STREAM_ABORTED, "stream-aborted", EHOSTDOWN, 107023, 7, "", "", "the work of the stream was ended by aclrtStreamAbort" },
+	{ CAUSE_TIMESTAMP, "timestamp", EL2NSYNC, 107006, 1, "", "", "the event has no time: it was not recorded, or is not complete" },
+	{ CAUSE_TIME_REVERSED, "time-reversed", EL3RST, 107007, 1, "", "", "the end was recorded before the start" },
+	{ CAUSE_REPORT_TIMEOUT, "report-timeout", ENONET, 507012, 9, "", "", "no callback became due within the given time" },
+	{ CAUSE_NOT_SUBSCRIBED, "not-subscribed", EUNATCH, 107012, 1, "", "", "the thread processes the reports of no stream" },
+	{ CAUSE_SUBSCRIBED, "subscribed", ENOCSI, 107011, 1, "", "", "the stream has a thread for its reports" },
+	{ CAUSE_EVENTS, "events", ENOANO, 207007, 7, "EI0007", RESOURCE, "the events of this process are used up" },
 };
 
 const struct status *status_of(uint32_t cause)
@@ -159,8 +169,9 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 	char peer[128], local[96], remote[96], first[256];
 	int n;
 
-	if (fault->cause == CAUSE_ABORTED && !fault->comm) {
-		n = snprintf(buffer, size, "an operation was not done when its communicator was destroyed");
+	if (!fault->comm && (fault->cause == CAUSE_ABORTED || fault->cause >= CAUSE_EVENT_TIMEOUT)) {
+		n = snprintf(buffer, size, "%s", fault->cause == CAUSE_ABORTED ? "an operation was not done when its communicator or device was taken down"
+											: status_of(fault->cause)->text);
 		return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 	}
 	death_text(fault->peer, fault->peer_pid, fault->peer_exit, peer, sizeof(peer));

@@ -50,6 +50,16 @@ enum cause {
 	CAUSE_TABLE_PARSE = 36,		/* it is no JSON */
 	CAUSE_TABLE_VALUE = 37,		/* a value is wrong, or does not fit another or this process */
 	CAUSE_TABLE_ITEM = 38,		/* an item is missing */
+	CAUSE_EVENT_TIMEOUT = 39,	/* the time given to wait for an event, or for a value, is over */
+	CAUSE_HOST_WAIT = 40,		/* a host function waits for what can only come after it */
+	CAUSE_TASK_ABORTED = 41,	/* aclrtDeviceTaskAbort */
+	CAUSE_STREAM_ABORTED = 42,	/* aclrtStreamAbort */
+	CAUSE_TIMESTAMP = 43,		/* an event has no time yet, or never */
+	CAUSE_TIME_REVERSED = 44,	/* the end was recorded before the start */
+	CAUSE_REPORT_TIMEOUT = 45,	/* aclrtProcessReport: no host function became due */
+	CAUSE_NOT_SUBSCRIBED = 46,	/* this thread processes reports of no stream */
+	CAUSE_SUBSCRIBED = 47,		/* the stream has a thread for its reports, or another one */
+	CAUSE_EVENTS = 48,		/* events exhausted */
 	CAUSE_COUNT
 };
 

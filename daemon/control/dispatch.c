@@ -37,6 +37,7 @@ static const struct {
 	{ CASE(CANCEL_JOIN), handle_cancel_join, false },
 	{ CASE(SUSPEND_COMM), handle_suspend_comm, false },
 	{ CASE(RESUME_COMM), handle_resume_comm, false },
+	{ CASE(ABORT_TASKS), handle_abort_tasks, false },
 	{ CASE(STATUS), handle_status, true },
 	{ CASE(LIST), handle_list, true },
 	{ CASE(GET_CONFIG), handle_get_config, true },

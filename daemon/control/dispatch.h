@@ -24,6 +24,7 @@ int handle_open_pairs(struct request *request);
 int handle_cancel_join(struct request *request);
 int handle_suspend_comm(struct request *request);
 int handle_resume_comm(struct request *request);
+int handle_abort_tasks(struct request *request);
 int handle_status(struct request *request);
 int handle_list(struct request *request);
 int handle_get_config(struct request *request);

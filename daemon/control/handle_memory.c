@@ -172,7 +172,7 @@ int handle_allocate_segment(struct request *request)
 
 	if (!context)
 		return request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
-	if ((int)allocate->kind < SEGMENT_DEVICE || (int)allocate->kind > SEGMENT_SIDE)
+	if (!segment_kind_is_known((uint32_t)allocate->kind))
 		return request_fail(request, CAUSE_ARGUMENT, "there is no memory of kind %d",
 				    (int)allocate->kind);
 	if (allocate->bytes == 0 || allocate->bytes > BYTES_MAX)

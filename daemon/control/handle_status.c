@@ -76,6 +76,8 @@ Hccld__Control__Waiting *query_waiting(struct request *request, const struct wai
 	message->bytes = waiting->bytes;
 	message->age_ms = waiting->age_ms;
 	message->stream = waiting->stream;
+	message->task = waiting->kind;
+	message->event = waiting->event;
 	message->peer_posted = waiting->is_posted;
 	text_init(&text, buffer, sizeof(buffer));
 	waiting_describe(waiting, false, &text);
@@ -154,8 +156,9 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	bool is_stuck = missing_ms >= STUCK_MS || (incomplete && join_ms >= STUCK_MS);
 
 	if (missing_ms >= NOTED_MS && (!incomplete || missing_ms >= join_ms)) {
-		text_add(text, "%s: communicator %s: ", is_stuck ? "stuck" : "waiting",
-			 survey->oldest_missing.comm->name);
+		text_add(text, "%s: ", is_stuck ? "stuck" : "waiting");
+		if (survey->oldest_missing.comm)
+			text_add(text, "communicator %s: ", survey->oldest_missing.comm->name);
 		waiting_describe(&survey->oldest_missing, true, text);
 		text_add(text, ": ");
 		waiting_explain(&survey->oldest_missing, text);

@@ -38,6 +38,11 @@ void segment_memory_release(struct segment_memory *memory)
 	close_fdp(&memory->fd);
 }
 
+bool segment_kind_is_known(uint32_t kind)
+{
+	return kind <= SEGMENT_SIDE || kind == SEGMENT_EVENT;
+}
+
 uint32_t segment_device(const struct context *context, enum segment_kind kind)
 {
 	return kind == SEGMENT_DEVICE ? context->device : HCCLD_DEVICES_MAX;
@@ -125,7 +130,7 @@ int segment_restore(struct context *context, uint32_t index, int fd)
 	int r;
 
 	assert(record);
-	if (record->kind > SEGMENT_SIDE || VIEW_INDEX(record->id) >= HCCLD_SEGMENTS_PER_SESSION ||
+	if (!segment_kind_is_known(record->kind) || VIEW_INDEX(record->id) >= HCCLD_SEGMENTS_PER_SESSION ||
 	    fstat(fd, &st) < 0 || (uint64_t)st.st_size != record->bytes)
 		return -EPROTO;
 	segment = calloc(1, sizeof(*segment));

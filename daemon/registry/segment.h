@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "proto/event.h"
 
 struct context;
 struct registry;
@@ -17,6 +18,7 @@ enum segment_kind {
 	SEGMENT_DEVICE = 0, /* as in control.proto */
 	SEGMENT_HOST = 1,
 	SEGMENT_SIDE = 2,
+	SEGMENT_EVENT = EVENT_SEGMENT_KIND,
 };
 
 struct segment_memory {
@@ -40,6 +42,9 @@ struct segment {
 int segment_memory_new(uint64_t bytes, struct segment_memory *ret_memory);
 /* Any thread. The pages are free when it returns, whoever maps them. */
 void segment_memory_release(struct segment_memory *memory);
+
+/* Is @kind one of enum segment_kind? */
+bool segment_kind_is_known(uint32_t kind);
 
 /* Whose account pays: a device, or HCCLD_DEVICES_MAX for host memory. */
 uint32_t segment_device(const struct context *context, enum segment_kind kind);

@@ -8,6 +8,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "proto/event.h"
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
@@ -26,7 +27,7 @@ struct head {
 	const struct stream *stream;
 	struct task task;
 	const struct item *items; /* item i is items[(first + i) & mask] */
-	uint64_t first, mask;
+	uint64_t first, mask, position;
 	uint64_t age_ms;
 	const struct rank *rank; /* NULL: no communicator */
 };
@@ -85,7 +86,7 @@ static bool head_open(struct session *session, const struct stream *stream, uint
 
 	if (position >= tail || tail - position > HCCLD_STREAM_SLOTS)
 		return false;
-	*ret_head = (struct head){ .session = session, .stream = stream };
+	*ret_head = (struct head){ .session = session, .stream = stream, .position = position };
 	memcpy(&ret_head->task, &ring->slots[position & (HCCLD_STREAM_SLOTS - 1)].task,
 	       sizeof(struct task));
 	if (ret_head->task.rank)
@@ -180,6 +181,7 @@ static bool lane_find(struct walk *walk, const struct head *head, const struct i
 static struct waiting head_waiting(const struct head *head, uint64_t lane)
 {
 	return (struct waiting){ .session = head->session,
+				 .kind = head->task.kind,
 				 .comm = head->rank ? head->rank->comm : NULL,
 				 .rank = head->rank ? head->rank->rank : 0,
 				 .stream = head->stream->index,
@@ -224,6 +226,51 @@ static bool walk_barrier(struct walk *walk, const struct head *head)
 	return walk->found(walk->data, &waiting);
 }
 
+/* The event that the head waits for; NULL: gone. */
+static const struct event_slot *head_event(const struct head *head, struct item *ret_item)
+{
+	const struct view_segment *segment;
+
+	head_item(head, 0, ret_item);
+	segment = view_segment_find(&head->session->view, ret_item->segment, ret_item->offset,
+				    sizeof(struct event_slot));
+	if (!segment || ret_item->offset % sizeof(uint64_t))
+		return NULL;
+	return (const struct event_slot *)(segment->base + ret_item->offset);
+}
+
+/* Tasks that wait for something outside of their stream; records and writes are over before anybody sees them. */
+static bool walk_meeting(struct walk *walk, const struct head *head)
+{
+	struct waiting waiting = head_waiting(head, 1);
+	const struct event_slot *event;
+	struct item item;
+
+	if (waiting.cursor <= walk->filter->after)
+		return true;
+	if (head->task.kind == TASK_HOST) {
+		/* the client stores its end before it calls the function */
+		waiting.is_posted = atomic_load_explicit(&head->stream->ring->host_begun, memory_order_relaxed) > head->position;
+	} else if (head->task.item_count != 1) {
+		return true;
+	} else if (head->task.kind == TASK_WAIT_EVENT) {
+		event = head_event(head, &item);
+		if (!event)
+			return true;
+		waiting.event = atomic_load_explicit(&event->id, memory_order_relaxed);
+		if (atomic_load_explicit(&event->submitted, memory_order_relaxed) >=
+		    atomic_load_explicit(&item.number, memory_order_relaxed))
+			waiting.recorder = atomic_load_explicit(&event->stream, memory_order_relaxed);
+	} else if (head->task.kind == TASK_WAIT_VALUE) {
+		head_item(head, 0, &item);
+		waiting.number = atomic_load_explicit(&item.number, memory_order_relaxed);
+		waiting.bytes = sizeof(uint64_t);
+	} else {
+		return true;
+	}
+	return walk->found(walk->data, &waiting);
+}
+
 static bool walk_lane(struct walk *walk, const struct head *head, const struct item *lane,
 		      uint32_t ordinal)
 {
@@ -256,6 +303,8 @@ static bool walk_stream(struct walk *walk, struct session *session,
 		return true;
 	if (head.task.kind == TASK_BARRIER)
 		return walk_barrier(walk, &head);
+	if (head.task.kind != TASK_BATCH)
+		return walk_meeting(walk, &head);
 	index = head.task.first_lane;
 	while (index < head.task.item_count && lanes < LANES_WALKED_MAX &&
 	       lanes < walk->filter->lanes_per_stream && walk->steps < STEPS_PER_SESSION_MAX) {
@@ -310,8 +359,31 @@ static void describe_missing(const struct waiting *waiting, struct text *text)
 	}
 }
 
+static bool is_meeting(const struct waiting *waiting)
+{
+	return waiting->kind == TASK_WAIT_EVENT || waiting->kind == TASK_WAIT_VALUE ||
+	       waiting->kind == TASK_HOST;
+}
+
+static void describe_meeting(const struct waiting *waiting, bool with_age, struct text *text)
+{
+	text_add(text, "stream %" PRIu32 " of pid %d waits ", waiting->stream, waiting->session->view.pid);
+	if (with_age)
+		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
+	if (waiting->kind == TASK_WAIT_EVENT)
+		text_add(text, "for event %" PRIu32, waiting->event);
+	else if (waiting->kind == TASK_HOST)
+		text_add(text, "for a host function");
+	else
+		text_add(text, "for a value in memory (%#" PRIx64 ")", waiting->number);
+}
+
 void waiting_describe(const struct waiting *waiting, bool with_age, struct text *text)
 {
+	if (is_meeting(waiting)) {
+		describe_meeting(waiting, with_age, text);
+		return;
+	}
 	if (!waiting->comm) {
 		text_add(text, "pid %d ", waiting->session->view.pid);
 		text_add(text, waiting->direction == ITEM_FILL ? "fills " : "copies ");
@@ -366,7 +438,10 @@ static bool rank_find_busy(const struct rank *rank, struct busy *ret_busy)
 static void explain_busy(const struct waiting *waiting, const struct waiting *other,
 			 struct text *text)
 {
-	if (!other->comm) {
+	if (is_meeting(other)) {
+		text_add(text, "its ");
+		describe_meeting(other, true, text);
+	} else if (!other->comm) {
 		text_add(text, "its stream is busy with a %s of ",
 			 other->direction == ITEM_FILL ? "fill" : "copy");
 		text_add_bytes(text, other->bytes);
@@ -392,10 +467,49 @@ static void explain_busy(const struct waiting *waiting, const struct waiting *ot
 	}
 }
 
+static void explain_recorder(const struct waiting *waiting, struct text *text)
+{
+	static const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = 256 };
+	uint32_t place = waiting->recorder - 1;
+	struct busy busy = { 0 };
+	struct walk walk = { &filter, busy_found, &busy, clock_now_ns(), 0 };
+	const struct stream *stream = session_stream_at((struct session *)waiting->session, place);
+
+	text_add(text, "which stream %" PRIu32 " has not recorded yet", place);
+	if (!stream)
+		return;
+	(void)walk_stream(&walk, (struct session *)waiting->session, stream);
+	if (!busy.found)
+		return;
+	text_add(text, "; ");
+	waiting_describe(&busy.waiting, true, text);
+}
+
+static void explain_meeting(const struct waiting *waiting, struct text *text)
+{
+	if (process_is_stopped(waiting->session->view.pid))
+		text_add(text, "process %d is stopped (SIGSTOP or a debugger)", waiting->session->view.pid);
+	else if (waiting->kind == TASK_WAIT_EVENT && waiting->recorder)
+		explain_recorder(waiting, text);
+	else if (waiting->kind == TASK_WAIT_EVENT)
+		text_add(text, "which no stream is to record (aclrtRecordEvent was not called)");
+	else if (waiting->kind == TASK_WAIT_VALUE)
+		text_add(text, "nobody has written it");
+	else if (waiting->is_posted)
+		text_add(text, "it runs since %.1f s", (double)waiting->age_ms / 1000);
+	else
+		text_add(text, "it was not called yet: its thread does not call aclrtProcessReport, or runs another one");
+}
+
 void waiting_explain(const struct waiting *waiting, struct text *text)
 {
 	const struct rank *peer;
 	struct busy busy;
+
+	if (is_meeting(waiting)) {
+		explain_meeting(waiting, text);
+		return;
+	}
 
 	if (waiting->is_posted) {
 		text_add(text,

@@ -15,7 +15,8 @@ struct text;
 
 struct waiting {
 	const struct session *session;
-	const struct comm *comm; /* NULL: a copy or fill */
+	uint32_t kind;		 /* enum task_kind */
+	const struct comm *comm; /* NULL: a copy or fill, or a kind without communicator */
 	uint32_t stream;	 /* place in the session region */
 	uint32_t rank, peer;	 /* peer: UINT32_MAX if there is none */
 	int32_t peer_pid;
@@ -23,7 +24,9 @@ struct waiting {
 	uint64_t bytes;
 	uint64_t age_ms;
 	uint64_t number; /* of the barrier */
-	bool is_posted;	 /* the other side is there: data is moving */
+	bool is_posted;	 /* the other side is there: data is moving, a host function runs */
+	uint32_t event;	 /* TASK_WAIT_EVENT: its id */
+	uint32_t recorder; /* 1 + the stream that has yet to record it; 0: nobody is to */
 	uint64_t cursor; /* grows from one to the next */
 };
 

@@ -24,6 +24,7 @@
 
 #define SPIN_NS 60000
 #define HEARTBEAT_MS 100
+#define POLL_MS 2		/* between two looks at words in memory that streams wait for */
 #define TRANSFERS 4096u
 #define EVENTS 256u		/* a power of two */
 #define SLICES_PER_PASS 1	/* small messages are looked at between slices */
@@ -49,7 +50,7 @@ struct scheduler {
 	_Atomic uint64_t passes;
 	struct event events[EVENTS];
 	_Atomic uint32_t event_head, event_tail;	/* read by control, written by the engine thread */
-	uint64_t worked_ns, beat_ns;
+	uint64_t worked_ns, beat_ns, polled_ns;
 };
 
 /* ---- events: engine thread to control thread ---- */
@@ -242,7 +243,7 @@ static void scheduler_sleep(struct scheduler *scheduler)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!scheduler_bits_set(scheduler) && !atomic_load_explicit(&scheduler->incoming, memory_order_acquire) &&
 	    !atomic_load_explicit(&scheduler->stop, memory_order_acquire))
-		poll(&wait, 1, HEARTBEAT_MS);
+		poll(&wait, 1, engine_polls(scheduler->engine) ? POLL_MS : HEARTBEAT_MS);
 	atomic_store_explicit(&beacon->awake, 1, memory_order_seq_cst);
 	scheduler_drain(scheduler->options.event_fd);
 }
@@ -262,6 +263,10 @@ static void *scheduler_main(void *arg)
 		now_ns = clock_now_ns();
 		if (now_ns - scheduler->beat_ns > HEARTBEAT_MS * 1000000ull)
 			scheduler_beat(scheduler, now_ns);
+		if (engine_polls(scheduler->engine) && now_ns - scheduler->polled_ns > POLL_MS * 1000000ull) {
+			scheduler->polled_ns = now_ns;
+			engine_poll(scheduler->engine);
+		}
 		if (rounds) {
 			rounds = 0;
 			scheduler->worked_ns = now_ns;

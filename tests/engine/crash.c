@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/executor.h"
+#include "proto/event.h"
 #include "tests/support/rig.h"
 
 static jmp_buf killed;
@@ -142,40 +143,159 @@ static void check_mismatch(struct rig *rig, int point, uint32_t count)
 	expect(rig_pair(rig, 0, 1)->failed == 1 && rig_pair(rig, 0, 1)->received == 0, "the pair's words are wrong", point, count);
 }
 
+/* Events, words and a host function: two streams that cannot get on without each other, and the next rank's beside them. */
+#define EVENT 2000000u
+#define WORD 2001000u
+
+static struct event_slot *event_of(struct rig *rig, uint32_t index)
+{
+	return (struct event_slot *)(rig->ranks[0].memory + EVENT) + index;
+}
+
+static void submit_meetings(struct rig *rig)
+{
+	struct rig_item fill = { ITEM_FILL, 1, 100, 50, 7 }, copy = { ITEM_COPY, 100, 400, 50, 7 };
+
+	rig_submit_meeting(rig, 0, 0, TASK_WAIT_EVENT, EVENT, 1);
+	rig_submit(rig, 0, 0, &fill, 1, 0);
+	rig_submit_meeting(rig, 0, 0, TASK_WRITE, WORD, 7);
+	rig_submit_meeting(rig, 0, 0, TASK_RECORD, EVENT + 64, 3);
+	rig_submit_meeting(rig, 0, 1, TASK_RECORD, EVENT, 1);
+	rig_submit_meeting(rig, 0, 1, TASK_WAIT_VALUE, WORD, 7);
+	rig_submit_meeting(rig, 0, 1, TASK_HOST, 0, 0);
+	rig_submit_meeting(rig, 0, 1, TASK_WAIT_EVENT, EVENT + 64, 3);
+	rig_submit(rig, 0, 1, &copy, 1, 0);
+	rig_submit_barrier(rig, 0, 1);
+	for (uint32_t rank = 1; rank < RANKS; rank++)
+		rig_submit_barrier(rig, rank, 0);
+}
+
+static void check_meetings(struct rig *rig, int point, uint32_t count)
+{
+	const unsigned char *memory = rig->ranks[0].memory;
+
+	for (uint32_t rank = 0; rank < RANKS; rank++)
+		expect(rig_is_done(rig, rank, 0) && rig_is_done(rig, rank, 1), "a stream is not done", point, count);
+	expect(event_of(rig, 0)->recorded == 1 && event_of(rig, 0)->recorded_ns, "the first event is not recorded", point, count);
+	expect(event_of(rig, 1)->recorded == 3 && event_of(rig, 1)->recorded_ns, "the second event is not recorded", point, count);
+	expect(memory[WORD] == 7 && memory[100] == 1 && memory[449] == 1, "memory is not what the tasks make it", point, count);
+	expect(rig->host_runs == 1, "the host function has not run once", point, count);
+	expect(session_host(rig->ranks[0].region)->news >= 1, "the process was not told", point, count);
+	expect(rig->liars == 0, "the executor takes its own words for nonsense", point, count);
+}
+
+/* What waits for ever is taken out; a stream that waits for what it was to record goes on. */
+static void submit_dropped(struct rig *rig)
+{
+	struct rig_item fill = { ITEM_FILL, 1, 100, 50, 7 }, receive = { ITEM_RECEIVE, 1, 200, 50, 7 };
+
+	rig_submit(rig, 0, 0, &receive, 1, 0);
+	rig_submit(rig, 0, 0, &fill, 1, 0);
+	rig_submit_meeting(rig, 0, 0, TASK_RECORD, EVENT, 1);
+	rig_submit_meeting(rig, 0, 0, TASK_RECORD, EVENT + 64, 1);
+	rig_submit_meeting(rig, 0, 1, TASK_WAIT_EVENT, EVENT + 64, 1);
+	fill.offset = 300;
+	rig_submit(rig, 0, 1, &fill, 1, 0);
+}
+
+static void act_drop(struct rig *rig)
+{
+	expect(engine_stream_drop(rig->engine, rig->ranks[0].context, rig->ranks[0].streams[0], false, CAUSE_TASK_ABORTED),
+	       "nothing is copied, but the stream is busy", 0, 0);
+}
+
+static void check_dropped(struct rig *rig, int point, uint32_t count)
+{
+	const struct stream_ring *ring = rig->ranks[0].streams[0];
+
+	expect(rig_is_done(rig, 0, 0) && rig_is_done(rig, 0, 1), "a stream is not done", point, count);
+	expect(ring->fault_count == 1 && ring->fault.cause == CAUSE_TASK_ABORTED, "the end was not recorded", point, count);
+	expect(ring->dropped == ring->tail, "what was taken out is not marked", point, count);
+	expect(event_of(rig, 0)->recorded == 1 && event_of(rig, 1)->recorded == 1, "an event is not recorded", point, count);
+	expect(rig->ranks[0].memory[100] == 0 && rig->ranks[0].memory[300] == 1, "the wrong tasks were run", point, count);
+	expect(rig_pair(rig, 1, 0)->failed == 1, "the pair has not failed", point, count);
+}
+
+/* With stop_on_failure: nothing after the error but records. */
+static void submit_stopped(struct rig *rig)
+{
+	struct rig_item fill = { ITEM_FILL, 1, RIG_MEMORY - 1, 2, 7 };
+
+	rig->ranks[0].streams[0]->stop_on_failure = 1;
+	rig_submit(rig, 0, 0, &fill, 1, 0);
+	fill.offset = 100;
+	rig_submit(rig, 0, 0, &fill, 1, 0);
+	rig_submit_meeting(rig, 0, 0, TASK_HOST, 0, 0);
+	rig_submit_meeting(rig, 0, 0, TASK_RECORD, EVENT, 1);
+}
+
+static void check_stopped(struct rig *rig, int point, uint32_t count)
+{
+	const struct stream_ring *ring = rig->ranks[0].streams[0];
+
+	expect(rig_is_done(rig, 0, 0), "a stream is not done", point, count);
+	expect(ring->fault_count == 1 && ring->stopped == 1 && ring->fault_position == 0, "the error was not recorded", point, count);
+	expect(rig->ranks[0].memory[100] == 0 && rig->host_runs == 0, "a task was run after the error", point, count);
+	expect(event_of(rig, 0)->recorded == 1, "the event is not recorded", point, count);
+}
+
+struct scenario {
+	void (*start)(struct rig *rig);
+	void (*act)(struct rig *rig);	/* again after a crash, as a request is sent again */
+	void (*verify)(struct rig *rig, int point, uint32_t count);
+};
+
+static void drive(struct rig *rig, const struct scenario *scenario)
+{
+	do
+		rig_run(rig);
+	while (rig_host(rig));
+	if (!scenario->act)
+		return;
+	scenario->act(rig);
+	rig_run(rig);
+}
+
 /* True if the point was reached @count times. */
-static bool crash_at(int point, uint32_t count, void (*start)(struct rig *), void (*verify)(struct rig *, int, uint32_t))
+static bool crash_at(int point, uint32_t count, const struct scenario *scenario)
 {
 	struct rig *volatile rig = rig_new(RANKS, false);
 	volatile bool reached = false;
 
-	start(rig);
+	scenario->start(rig);
 	armed_point = point;
 	armed_count = count;
 	if (setjmp(killed) == 0) {
-		rig_run(rig);
+		drive(rig, scenario);
 		armed_count = 0;
 	} else {
 		reached = true;
 		rig_forget_counters(rig);
 		rig_restart(rig);
-		rig_run(rig);
+		drive(rig, scenario);
 	}
-	verify(rig, point, count);
+	scenario->verify(rig, point, count);
 	rig_free(rig);
 	return reached;
 }
 
 int main(void)
 {
+	static const struct scenario scenarios[] = {
+		{ submit, NULL, check },
+		{ submit_mismatch, NULL, check_mismatch },
+		{ submit_meetings, NULL, check_meetings },
+		{ submit_dropped, act_drop, check_dropped },
+		{ submit_stopped, NULL, check_stopped },
+	};
 	uint32_t crashes = 0;
 
 	for (int point = 1; point < CRASH_POINT_COUNT; point++) {
 		uint32_t before = crashes;
 
-		for (uint32_t count = 1; crash_at(point, count, submit, check); count++)
-			crashes++;
-		for (uint32_t count = 1; crash_at(point, count, submit_mismatch, check_mismatch); count++)
-			crashes++;
+		for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
+			for (uint32_t count = 1; crash_at(point, count, &scenarios[i]); count++)
+				crashes++;
 		if (crashes == before) {
 			failures++;
 			fprintf(stderr, "point %d was never reached\n", point);

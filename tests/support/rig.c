@@ -66,6 +66,7 @@ static void rig_rank(struct rig *rig, uint32_t index, bool shared)
 
 	if (!session->segments) {
 		session->id = index + 1;
+		session->region = rank->region = zeroed(SESSION_STREAM_OFFSET);
 		session->segments = calloc(HCCLD_SEGMENTS_PER_SESSION, sizeof(*session->segments));
 		session->ranks = calloc(HCCLD_RANKS_PER_SESSION, sizeof(*session->ranks));
 		rig_context(rig, index, session);
@@ -127,6 +128,7 @@ struct rig *rig_free(struct rig *rig)
 		for (uint32_t s = 0; s < RIG_STREAMS; s++)
 			free(rig->ranks[i].streams[s]);
 		free(rig->ranks[i].memory);
+		free(rig->ranks[i].region);
 		free(rig->ranks[i].session.segments);
 		free(rig->ranks[i].session.ranks);
 	}
@@ -139,6 +141,15 @@ struct rig *rig_free(struct rig *rig)
 	return NULL;
 }
 
+/* What the executor keeps in a view of a context. */
+static void rig_forget_context(struct view_context *context)
+{
+	context->dirty = context->starved = context->watches = context->polls = false;
+	context->in_watchers = context->in_pollers = false;
+	if (context->session)
+		context->session->watchers = NULL;
+}
+
 void rig_restart(struct rig *rig)
 {
 	engine_free(rig->engine);
@@ -146,7 +157,7 @@ void rig_restart(struct rig *rig)
 	for (uint32_t i = 0; i < rig->size * rig->size; i++)
 		rig->comm.pairs[i].transfer = NULL;
 	for (uint32_t i = 0; i < rig->size; i++)
-		rig->contexts[i].dirty = rig->contexts[i].starved = false;
+		rig_forget_context(&rig->contexts[i]);
 	rig_engine(rig);
 	for (uint32_t i = 0; i < rig->size; i++)
 		if (rig->contexts[i].session)
@@ -229,7 +240,8 @@ static void rig_task(struct rig *rig, uint32_t rank, uint32_t stream, struct tas
 	assert(tail + 1 + count - atomic_load(&ring->completed) <= HCCLD_STREAM_SLOTS);
 	task.slot_count = (uint16_t)(count + 1);
 	task.item_count = count;
-	task.rank = rig->ranks[rank].handle;
+	if (task.kind == TASK_BATCH || task.kind == TASK_BARRIER)
+		task.rank = rig->ranks[rank].handle;
 	memcpy(&ring->slots[tail % HCCLD_STREAM_SLOTS].task, &task, sizeof(task));
 	for (uint32_t i = 0; i < count; i++)
 		memcpy(&ring->slots[(tail + 1 + i) % HCCLD_STREAM_SLOTS].item, &items[i], sizeof(items[i]));
@@ -272,6 +284,37 @@ void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream)
 {
 	rig_task(rig, rank, stream, (struct task){ .kind = TASK_BARRIER, .first_lane = LANE_END }, NULL, 0);
 	rig_notify(rig, rig->ranks[rank].context);
+}
+
+void rig_put_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_kind kind, uint64_t offset, uint64_t number)
+{
+	struct item item = { .kind = ITEM_PLACE, .segment = rig->ranks[rank].segment, .offset = offset };
+
+	atomic_init(&item.number, number);
+	rig_task(rig, rank, stream, (struct task){ .kind = (uint8_t)kind, .first_lane = LANE_END }, &item, kind != TASK_HOST);
+}
+
+void rig_submit_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_kind kind, uint64_t offset, uint64_t number)
+{
+	rig_put_meeting(rig, rank, stream, kind, offset, number);
+	rig_notify(rig, rig->ranks[rank].context);
+}
+
+bool rig_host(struct rig *rig)
+{
+	for (uint32_t i = 0; i < rig->size * RIG_STREAMS; i++) {
+		struct stream_ring *ring = rig->ranks[i / RIG_STREAMS].streams[i % RIG_STREAMS];
+		uint64_t position = atomic_load(&ring->completed);
+
+		if (position == atomic_load(&ring->tail) || ring->slots[position % HCCLD_STREAM_SLOTS].task.kind != TASK_HOST ||
+		    atomic_load(&ring->host_done) > position)
+			continue;
+		rig->host_runs++;
+		atomic_store(&ring->host_done, position + 1);
+		rig_notify(rig, rig->ranks[i / RIG_STREAMS].context);
+		return true;
+	}
+	return false;
 }
 
 uint32_t rig_run(struct rig *rig)

@@ -19,6 +19,7 @@ struct rig_rank {
 	struct view_context *context;
 	struct stream_ring *streams[RIG_STREAMS];
 	unsigned char *memory;
+	void *region;
 	uint64_t segment, handle;
 };
 
@@ -30,7 +31,7 @@ struct rig {
 	struct view_context contexts[RIG_RANKS_MAX];
 	struct rig_rank ranks[RIG_RANKS_MAX];
 	struct engine *engine;
-	uint32_t liars, type_mismatches;
+	uint32_t liars, type_mismatches, host_runs;
 };
 
 /* What one item of a test says; offsets are in the rank's memory. */
@@ -52,6 +53,11 @@ void rig_forget_counters(struct rig *rig);
 void rig_put(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms);
 void rig_submit(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms);
 void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream);
+/* A task of engine/meeting.c about the place at @offset of the rank's memory; put: into the ring only. */
+void rig_put_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_kind kind, uint64_t offset, uint64_t number);
+void rig_submit_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_kind kind, uint64_t offset, uint64_t number);
+/* What the process does: runs one host function that is due, and tells. False: none is. */
+bool rig_host(struct rig *rig);
 /* Tells the executor as a client would (rule R5). */
 void rig_notify(struct rig *rig, struct view_context *context);
 /* Rounds over the set bits and slices until nothing moves. Returns the rounds. */
