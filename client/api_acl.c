@@ -311,14 +311,6 @@ aclError aclrtCreateStream(aclrtStream *stream)
 	return hccld_acl_result(r);
 }
 
-aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag)
-{
-	/* streams share executors and have no queues of their own: neither argument has a meaning here */
-	(void)priority;
-	(void)flag;
-	return aclrtCreateStream(stream);
-}
-
 aclError aclrtDestroyStream(aclrtStream stream)
 {
 	if (!stream)

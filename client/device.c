@@ -13,6 +13,7 @@
 
 #include "client/buffer.h"
 #include "client/error.h"
+#include "client/event.h"
 #include "client/stream.h"
 
 struct device {
@@ -171,6 +172,7 @@ static int context_close(struct hccld_session *session, struct hccld_context *co
 	request.close_context = &close;
 	r = hccld_call_simple(session->connection, &request);
 	hccld_stream_end_all(context);
+	hccld_event_forget(context);
 	hccld_buffer_forget(context);
 	return r;
 }
@@ -289,6 +291,20 @@ int hccld_context_current(struct hccld_context **ret_context)
 	    !atomic_load_explicit(&devices[current].context.open, memory_order_acquire))
 		return hccld_error(CAUSE_NO_CONTEXT, "%s", status_of(CAUSE_NO_CONTEXT)->text);
 	*ret_context = &devices[current].context;
+	return 0;
+}
+
+int hccld_device_context(int32_t logical, struct hccld_context **ret_context)
+{
+	struct hccld_session *session;
+	int r;
+
+	r = device_check(logical, &session);
+	if (r < 0)
+		return r;
+	if (!atomic_load_explicit(&devices[logical].context.open, memory_order_acquire))
+		return hccld_error(CAUSE_NO_CONTEXT, "device %d is not in use by this process: call aclrtSetDevice first", logical);
+	*ret_context = &devices[logical].context;
 	return 0;
 }
 

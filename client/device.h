@@ -41,6 +41,8 @@ int hccld_context_acquire(int32_t logical, struct hccld_context **ret_context);
  * another id by now: aclrtResetDeviceForce() has taken all references.
  */
 int hccld_context_release(struct hccld_context *context, uint64_t id);
+/* The context of a device that the process uses. -ENODEV, -ENXIO. */
+int hccld_device_context(int32_t logical, struct hccld_context **ret_context);
 /* Is @id still the context that it was? */
 bool hccld_context_is_open(const struct hccld_context *context, uint64_t id);
 

@@ -175,3 +175,14 @@ int hccld_session_get(struct hccld_session **ret_session)
 		*ret_session = atomic_load(&current);
 	return r;
 }
+
+int hccld_session_need(uint64_t feature, const char *what, struct hccld_session **ret_session)
+{
+	int r = hccld_session_get(ret_session);
+
+	if (r == 0 && !((*ret_session)->features & feature))
+		r = hccld_error(CAUSE_UNBUILT,
+				"hccld %s, which serves this process, has no %s; update hccld and start the program again",
+				(*ret_session)->daemon_version, what);
+	return r;
+}

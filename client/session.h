@@ -50,6 +50,10 @@ int hccld_map(int fd, uint64_t size, int protection, void **ret_memory);
 
 /* The session, connected if need be. -ECHILD after a fork, -ENOTCONN without a daemon; text set. */
 int hccld_session_get(struct hccld_session **ret_session);
+/*
+ * Has the daemon this bit of proto/feature.h? -EOPNOTSUPP if not; text set, with @what as "events".
+ */
+int hccld_session_need(uint64_t feature, const char *what, struct hccld_session **ret_session);
 /* Is this the child of a fork of a process with a session? Cheap. */
 int hccld_session_check_fork(void);
 /* The current device's context of this thread. -ENXIO: none; text set. */

@@ -11,6 +11,7 @@
 
 #include "client/device.h"
 #include "client/error.h"
+#include "client/hostfunc.h"
 
 #define HANDLES 8192u
 
@@ -18,6 +19,7 @@ static struct hccld_stream streams[HANDLES];
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static uint32_t next_handle;
+static uint64_t serial;
 static struct hccld_stream *by_place[HCCLD_STREAMS_PER_SESSION];
 static uint32_t place_limit; /* places below it may be in use */
 
@@ -50,6 +52,10 @@ static void stream_publish(struct hccld_stream *stream, struct hccld_context *co
 	stream->place = place;
 	stream->context = context;
 	stream->ring = ring;
+	atomic_store(&stream->serial, ++serial);
+	stream->settings = (struct hccld_stream_settings){ 0 };
+	stream->host_first = stream->host_last = stream->host_running = NULL;
+	stream->host_thread = 0;
 	atomic_store(&stream->tail, atomic_load(&ring->tail));
 	pthread_mutex_init(&stream->submitting, NULL);
 	pthread_mutex_init(&stream->deferring, NULL);
@@ -183,6 +189,41 @@ int hccld_stream_get(void *handle, struct hccld_stream **ret_stream)
 	return 0;
 }
 
+uint32_t hccld_stream_id(const struct hccld_stream *stream)
+{
+	return stream->place;
+}
+
+struct hccld_stream_settings *hccld_stream_settings(struct hccld_stream *stream)
+{
+	return &stream->settings;
+}
+
+uint32_t hccld_stream_room(void)
+{
+	uint32_t room = HCCLD_STREAMS_PER_SESSION;
+
+	pthread_mutex_lock(&mutex);
+	for (uint32_t i = 0; i < place_limit; i++)
+		room -= by_place[i] != NULL;
+	pthread_mutex_unlock(&mutex);
+	return room;
+}
+
+void hccld_stream_each(void (*found)(struct hccld_stream *stream))
+{
+	struct hccld_stream *list[HCCLD_STREAMS_PER_SESSION];
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&mutex);
+	for (uint32_t i = 0; i < place_limit; i++)
+		if (by_place[i] && stream_is_alive(by_place[i]))
+			list[count++] = by_place[i];
+	pthread_mutex_unlock(&mutex);
+	for (uint32_t i = 0; i < count; i++)
+		found(list[i]);
+}
+
 struct hccld_context *hccld_stream_context(struct hccld_stream *stream)
 {
 	return stream->context;
@@ -231,15 +272,20 @@ int hccld_stream_destroy(void *handle, bool force)
 	if (r < 0)
 		return r;
 	/* errors in flight that nobody asked for go with the stream */
-	if (!force)
+	if (!force) {
 		(void)hccld_stream_wait_until(stream, STREAM_NEVER);
+		hccld_host_drain(stream);
+	}
 	if (!stream_end(stream, STREAM_ENDED))
 		return hccld_stream_handle_error(handle);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	await_submitters(stream);
+	hccld_host_stop(stream);
 	/* before the request: afterwards the ring is no memory of ours */
 	completed = stream_completed(stream);
 	r = destroy_request(session, stream->place);
+	/* events that it was to record count as recorded now */
+	hccld_stream_wake_sleepers(stream->context);
 	stream_finish(stream, completed);
 	pthread_setcancelstate(cancel, NULL);
 	return r;
@@ -293,6 +339,7 @@ void hccld_stream_stop_all(struct hccld_context *context)
 	for (uint32_t i = 0; i < count; i++)
 		if (stream_end(list[i], STREAM_STOPPED)) {
 			await_submitters(list[i]);
+			hccld_host_stop(list[i]);
 			hccld_deferred_run(list[i], stream_completed(list[i]));
 		}
 	/* the words belong to somebody else afterwards: nobody may still have to take himself out of `sleepers` */

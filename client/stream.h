@@ -29,6 +29,54 @@ struct hccld_context *hccld_stream_context(struct hccld_stream *stream);
  */
 int hccld_stream_submit(struct hccld_stream *stream, struct task *task, const struct item *items, uint32_t item_count);
 
+/*
+ * The same for a task that depends on its place in the stream: @make runs when there is room, before the engine can see the task, which
+ * has the slots [@position, @end). It may change @items and must not block.
+ */
+struct hccld_making {
+	void (*make)(void *arg, uint64_t position, uint64_t end);
+	void *arg;
+};
+int hccld_stream_submit_made(struct hccld_stream *stream, struct task *task, const struct item *items, uint32_t item_count,
+			     const struct hccld_making *making);
+
+/* A place in a stream, for as long as that lives. */
+struct hccld_point {
+	struct hccld_stream *stream;	/* NULL: none */
+	uint64_t serial, position;
+};
+/* Has the stream still to come to it? A stream that has ended has not. */
+bool hccld_point_is_pending(const struct hccld_point *point);
+struct hccld_point hccld_point_of(struct hccld_stream *stream, uint64_t position);
+/* Waits until it is not. -ETOOMANYREFS (no text) after @timeout_ms; -1: never. Reports no errors in flight. */
+int hccld_point_wait(const struct hccld_point *point, int64_t timeout_ms);
+/* Streams wait for each other from now on: who finds one complete runs what the others have left to do in this process, too. */
+void hccld_stream_entangle(void);
+/* Runs what all streams have left to do in this process for tasks that are done. */
+void hccld_stream_run_all_deferred(void);
+
+/* aclrtStreamGetId: below HCCLD_STREAMS_PER_SESSION. */
+uint32_t hccld_stream_id(const struct hccld_stream *stream);
+/* How many more this process can have. */
+uint32_t hccld_stream_room(void);
+/* aclrtGetThreadLastTaskId; false: this thread has submitted nothing. */
+bool hccld_thread_last_task(uint32_t *ret_task);
+
+/* What the program says about a stream, for it to ask again. */
+struct hccld_stream_settings {
+	uint32_t priority, flags;
+	uint32_t overflow_switch, custom_tag, cache_op_info;
+};
+struct hccld_stream_settings *hccld_stream_settings(struct hccld_stream *stream);
+/* 1: tasks after an error are passed over, and new ones refused with it. -EOPNOTSUPP. */
+int hccld_stream_set_failure_mode(struct hccld_stream *stream, uint64_t mode);
+uint64_t hccld_stream_failure_mode(const struct hccld_stream *stream);
+/*
+ * Ends what is queued, or (@only_head) what runs now: with CAUSE_STREAM_ABORTED, or, of all streams of @context (@stream NULL), with
+ * CAUSE_TASK_ABORTED. @deadline_ms 0: as for every request.
+ */
+int hccld_stream_abort(struct hccld_context *context, struct hccld_stream *stream, bool only_head, uint32_t deadline_ms);
+
 /* Waits until all that was submitted before the call is done. @timeout_ms -1: no limit; expiry -ETOOMANYREFS (507046). Returns the
  * first error in flight that was not reported yet (text set); reported once. */
 int hccld_stream_wait(struct hccld_stream *stream, int64_t timeout_ms);

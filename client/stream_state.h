@@ -38,6 +38,8 @@ struct hccld_stream {
 	struct hccld_context *context;
 	struct stream_ring *ring;
 	_Atomic uint64_t tail; /* of the ring; our own copy counts */
+	_Atomic uint64_t serial; /* of the use of this entry */
+	struct hccld_stream_settings settings;
 	pthread_mutex_t submitting;
 	_Atomic int32_t credit; /* > 0: spinning has helped lately */
 	_Atomic uint32_t waits;
@@ -45,6 +47,11 @@ struct hccld_stream {
 	pthread_mutex_t deferring;
 	_Atomic uint64_t deferred_position; /* of `first`; STREAM_NEVER */
 	struct deferred *first, *last;
+	/* hostfunc.c, with its mutex */
+	struct host_call *host_first, *host_last, *host_running;
+	struct hccld_stream *host_next; /* in the list of streams with calls */
+	uint64_t host_thread; /* that processes its reports; 0: the library's */
+	bool host_listed;
 };
 
 static inline bool stream_is_alive(const struct hccld_stream *stream)
@@ -68,6 +75,8 @@ static inline struct hccld_handover stream_handover(const struct hccld_context *
 /* ---- stream.c ---- */
 
 int hccld_stream_handle_error(void *handle);
+/* Calls @found for every stream of the process that is alive. */
+void hccld_stream_each(void (*found)(struct hccld_stream *stream));
 
 /* ---- wait.c ---- */
 

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "client/error.h"
 #include "client/segment.h"
@@ -22,6 +24,8 @@ struct side {
 	int32_t device;
 	uint64_t context;
 };
+
+static _Thread_local uint64_t last_task; /* 1 + position of the task that this thread submitted last */
 
 static pthread_mutex_t side_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct side *sides[HCCLD_DEVICES_MAX];
@@ -52,9 +56,28 @@ static void write_slots(struct stream_ring *ring, uint64_t position, const void 
 	       (count - first) * sizeof(union stream_slot));
 }
 
-/* With `submitting`. @deferred may be NULL. */
+static uint32_t thread_id(void)
+{
+	static _Thread_local uint32_t known;
+
+	if (!known)
+		known = (uint32_t)syscall(SYS_gettid);
+	return known;
+}
+
+/* With stop_on_failure: the stream has stopped. */
+static int stopped_error(const struct hccld_stream *stream)
+{
+	struct fault fault;
+
+	memcpy(&fault, &stream->ring->fault, sizeof(fault));
+	return hccld_error(fault.cause ? fault.cause : CAUSE_ABORTED,
+			   "the stream has stopped at an error (ACL_STOP_ON_FAILURE), and takes no more work: destroy it, and make another one");
+}
+
+/* With `submitting`. @deferred and @making may be NULL. */
 static int put(struct hccld_stream *stream, struct task *task, const struct item *items,
-	       struct deferred *deferred)
+	       struct deferred *deferred, const struct hccld_making *making)
 {
 	uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_relaxed);
 	int r;
@@ -64,7 +87,13 @@ static int put(struct hccld_stream *stream, struct task *task, const struct item
 	r = wait_room(stream, tail, task->slot_count);
 	if (r < 0)
 		return r;
+	if (__builtin_expect(atomic_load_explicit(&stream->ring->stopped, memory_order_relaxed) != 0, 0))
+		return stopped_error(stream);
 	task->submitted_ns = clock_now_ns();
+	task->thread = thread_id();
+	last_task = tail + 1;
+	if (making)
+		making->make(making->arg, tail, tail + task->slot_count);
 	write_slots(stream->ring, tail, task, 1);
 	if (task->slot_count > 1)
 		write_slots(stream->ring, tail + 1, items, task->slot_count - 1u);
@@ -80,7 +109,7 @@ static int put(struct hccld_stream *stream, struct task *task, const struct item
 }
 
 static int put_and_tell(struct hccld_stream *stream, struct task *task, const struct item *items,
-			struct deferred *deferred)
+			struct deferred *deferred, const struct hccld_making *making)
 {
 	struct hccld_handover handover;
 	struct hccld_session *session;
@@ -93,7 +122,7 @@ static int put_and_tell(struct hccld_stream *stream, struct task *task, const st
 	atomic_store_explicit(&task->number, 0, memory_order_relaxed);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&stream->submitting);
-	r = put(stream, task, items, deferred);
+	r = put(stream, task, items, deferred, making);
 	pthread_mutex_unlock(&stream->submitting);
 	pthread_setcancelstate(cancel, NULL);
 	if (r < 0)
@@ -116,10 +145,26 @@ int hccld_stream_submit_after(struct hccld_stream *stream, struct task *task,
 	task->slot_count = (uint16_t)(1 + item_count);
 	task->item_count = item_count;
 	task->side = 0;
-	r = put_and_tell(stream, task, items, deferred);
+	r = put_and_tell(stream, task, items, deferred, NULL);
 	if (r < 0)
 		free(deferred);
 	return r;
+}
+
+int hccld_stream_submit_made(struct hccld_stream *stream, struct task *task,
+			     const struct item *items, uint32_t item_count,
+			     const struct hccld_making *making)
+{
+	assert(item_count < HCCLD_BATCH_SLOTS_MAX);
+	task->slot_count = (uint16_t)(1 + item_count);
+	task->item_count = item_count;
+	return put_and_tell(stream, task, items, NULL, making);
+}
+
+bool hccld_thread_last_task(uint32_t *ret_task)
+{
+	*ret_task = (uint32_t)(last_task - 1);
+	return last_task != 0;
 }
 
 /* ---- side buffers ---- */
@@ -208,7 +253,7 @@ static int submit_beside(struct hccld_stream *stream, struct task *task, const s
 	task->slot_count = 1;
 	task->item_count = item_count;
 	task->side = side->segment.id;
-	r = put_and_tell(stream, task, NULL, deferred);
+	r = put_and_tell(stream, task, NULL, deferred, NULL);
 	if (r < 0) {
 		free(deferred);
 		side_done(side);
@@ -224,7 +269,7 @@ int hccld_stream_submit(struct hccld_stream *stream, struct task *task, const st
 	task->slot_count = (uint16_t)(1 + item_count);
 	task->item_count = item_count;
 	task->side = 0;
-	return put_and_tell(stream, task, items, NULL);
+	return put_and_tell(stream, task, items, NULL, NULL);
 }
 
 int hccld_stream_defer(struct hccld_stream *stream, void (*action)(void *arg), void *arg)

@@ -12,6 +12,8 @@
 #include <time.h>
 
 #include "client/error.h"
+#include "client/exception.h"
+#include "client/hostfunc.h"
 #include "client/pause.h"
 
 #define SPIN_NS 4000u	 /* a busy engine on another core answers in less */
@@ -19,6 +21,7 @@
 #define CREDIT_RETRY 32u /* without credit: every so many waits spins all the same */
 #define QUERY_LOOK 64u	 /* every so many queries in vain look whether the daemon is there */
 
+static _Atomic bool entangled;
 static _Atomic uint32_t waiting; /* threads of this process that wait for a stream */
 
 static bool is_over(const struct hccld_stream *stream, uint64_t target)
@@ -133,7 +136,9 @@ int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, ui
 
 	if (stream_completed(stream) >= target)
 		return 0;
-	r = hccld_session_get(&session);
+	r = hccld_host_check_wait(stream, target);
+	if (r == 0)
+		r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
 	start = clock_now_ns();
@@ -157,6 +162,7 @@ static int fault_take(struct hccld_stream *stream)
 	uint32_t seen = atomic_load_explicit(&ring->fault_seen, memory_order_relaxed);
 	uint32_t count = atomic_load_explicit(&ring->fault_count, memory_order_acquire);
 	struct fault fault;
+	int r;
 
 	if (__builtin_expect(count == seen, 1))
 		return 0;
@@ -164,7 +170,9 @@ static int fault_take(struct hccld_stream *stream)
 	/* the executor overwrites `fault` only after this store (I4); if another thread has won, it tells */
 	if (!atomic_compare_exchange_strong(&ring->fault_seen, &seen, count))
 		return 0;
-	return hccld_error_fault(&fault, NULL);
+	r = hccld_error_fault(&fault, NULL);
+	hccld_exception_report(stream, status_of(fault.cause)->acl);
+	return r;
 }
 
 uint64_t hccld_deadline(int64_t timeout_ms)
@@ -181,7 +189,56 @@ int hccld_stream_wait_until(struct hccld_stream *stream, uint64_t deadline)
 	if (r < 0)
 		return r;
 	hccld_deferred_run(stream, target);
+	if (__builtin_expect(atomic_load_explicit(&entangled, memory_order_relaxed), 0))
+		hccld_stream_run_all_deferred();
 	return fault_take(stream);
+}
+
+/* ---- points ---- */
+
+void hccld_stream_entangle(void)
+{
+	atomic_store_explicit(&entangled, true, memory_order_relaxed);
+}
+
+static void run_deferred(struct hccld_stream *stream)
+{
+	if (atomic_load_explicit(&stream->deferred_position, memory_order_acquire) != STREAM_NEVER)
+		hccld_deferred_run(stream, stream_completed(stream));
+}
+
+void hccld_stream_run_all_deferred(void)
+{
+	hccld_stream_each(run_deferred);
+}
+
+struct hccld_point hccld_point_of(struct hccld_stream *stream, uint64_t position)
+{
+	return (struct hccld_point){ stream, atomic_load(&stream->serial), position };
+}
+
+bool hccld_point_is_pending(const struct hccld_point *point)
+{
+	const struct hccld_stream *stream = point->stream;
+
+	if (!stream || !stream_is_alive(stream) || atomic_load(&stream->serial) != point->serial)
+		return false;
+	return stream_completed(stream) < point->position;
+}
+
+int hccld_point_wait(const struct hccld_point *point, int64_t timeout_ms)
+{
+	int r = 0;
+
+	if (hccld_point_is_pending(point))
+		r = hccld_stream_wait_completed(point->stream, point->position, hccld_deadline(timeout_ms));
+	if (r == -ECANCELED) {
+		hccld_error_forget();
+		r = 0;
+	}
+	if (r == 0)
+		hccld_stream_run_all_deferred();
+	return r;
 }
 
 int hccld_stream_timeout_error(int64_t timeout_ms)
@@ -206,6 +263,8 @@ int hccld_stream_query(struct hccld_stream *stream)
 
 	if (stream_completed(stream) >= target) {
 		hccld_deferred_run(stream, target);
+		if (atomic_load_explicit(&entangled, memory_order_relaxed))
+			hccld_stream_run_all_deferred();
 		return 1;
 	}
 	/* programs poll in loops: let the engine have the core, and see to it that the loop ends when the daemon has */

@@ -136,6 +136,25 @@ class Programs(Case):
     def test_new_libraries_with_the_old_daemon(self):
         self.run_all(OLD.hccld, NEW_LIBRARIES)
 
+    def test_what_the_old_daemon_lacks_is_told_by_name(self):
+        self.start(OLD.hccld)
+        program = """if True:
+            import ctypes, sys
+            acl = ctypes.CDLL("libascendcl.so")
+            acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
+            handle, stream = ctypes.c_void_p(), ctypes.c_void_p()
+            call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda arg: print("called"))
+            assert acl.aclrtSetDevice(0) == 0 and acl.aclrtCreateStream(ctypes.byref(stream)) == 0
+            for result in (acl.aclrtCreateEvent(ctypes.byref(handle)), acl.aclrtLaunchHostFunc(stream, call, None),
+                           acl.aclrtSetStreamFailureMode(stream, 1), acl.aclrtStreamAbort(stream)):
+                print(result)
+            print(acl.aclGetRecentErrMsg().decode())
+            assert acl.aclrtSynchronizeStream(stream) == 0
+            """
+        _, out, _ = self.finish([self.spawn(sys.executable, NEW_LIBRARIES, "-c", program)])[0]
+        self.assertEqual(out.split()[:4], ["207000"] * 4)
+        self.assertRegex(out, r"hccld \d+\.\d+\.\d+, which serves this process, has no ")
+
     def test_old_and_new_libraries_in_one_communicator(self):
         self.start(NEW_HCCLD)
         both = [OLD.libraries, NEW_LIBRARIES, NEW_LIBRARIES, OLD.libraries]

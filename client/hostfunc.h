@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host functions: functions of the program that run at their place in a stream, in a thread of this process: the one that was subscribed
+ * for the stream's reports, or one of the library's that starts with the first use.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hccld_stream;
+
+/*
+ * Queues @function(@arg). @blocks: later tasks of the stream wait until it has returned. @reports: the subscribed thread runs it, if there
+ * is one when it becomes due. Nothing runs it twice; it does not run if its stream ends, is aborted or stops at an error before.
+ */
+int hccld_host_launch(struct hccld_stream *stream, void (*function)(void *arg), void *arg, bool blocks, bool reports);
+/* @thread: as pthread_self() gives it. -ENOCSI: the stream has one. */
+int hccld_host_subscribe(uint64_t thread, struct hccld_stream *stream);
+/* What is queued goes to the library's thread. -ENOCSI: the stream has another one, or none. */
+int hccld_host_unsubscribe(uint64_t thread, struct hccld_stream *stream);
+/*
+ * Runs what is due in this thread's streams; waits for it up to @timeout_ms (-1: for ever). -ENODATA: nothing came; -EUNATCH: this thread is
+ * subscribed to nothing.
+ */
+int hccld_host_process(int64_t timeout_ms);
+
+/* For wait.c: -EDEADLK if the caller runs in a host function without which the stream cannot come to @target. */
+int hccld_host_check_wait(const struct hccld_stream *stream, uint64_t target);
+/* For stream.c: until the library's thread has run what is due. Nothing if a host function of this stream asks. */
+void hccld_host_drain(struct hccld_stream *stream);
+/* For stream.c: forgets what has not begun; the ring is not touched any more afterwards. */
+void hccld_host_stop(struct hccld_stream *stream);
