@@ -341,6 +341,11 @@ int hccld_host_process(int64_t timeout_ms)
 
 /* ---- waits and ends ---- */
 
+bool hccld_host_is_inside(void)
+{
+	return current != NULL;
+}
+
 int hccld_host_check_wait(const struct hccld_stream *stream, uint64_t target)
 {
 	const struct host_call *call, *mine = current;

@@ -25,6 +25,8 @@ int hccld_host_unsubscribe(uint64_t thread, struct hccld_stream *stream);
  */
 int hccld_host_process(int64_t timeout_ms);
 
+/* Does a host function run in this thread? */
+bool hccld_host_is_inside(void);
 /* For wait.c: -EDEADLK if the caller runs in a host function without which the stream cannot come to @target. */
 int hccld_host_check_wait(const struct hccld_stream *stream, uint64_t target);
 /* For stream.c: until the library's thread has run what is due. Nothing if a host function of this stream asks. */

@@ -53,6 +53,7 @@ static void stream_publish(struct hccld_stream *stream, struct hccld_context *co
 	stream->context = context;
 	stream->ring = ring;
 	atomic_store(&stream->serial, ++serial);
+	atomic_store(&stream->is_full, false);
 	stream->settings = (struct hccld_stream_settings){ 0 };
 	stream->host_first = stream->host_last = stream->host_running = NULL;
 	stream->host_thread = 0;

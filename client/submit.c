@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/error.h"
+#include "client/hostfunc.h"
 #include "client/segment.h"
 
 #define SIDE_MIN (64u << 10)
@@ -35,6 +36,7 @@ static uint32_t side_count[HCCLD_DEVICES_MAX];
 static int wait_room(struct hccld_stream *stream, uint64_t tail, uint32_t count)
 {
 	uint64_t completed = stream_completed(stream);
+	int r;
 
 	if (completed > tail || tail - completed > HCCLD_STREAM_SLOTS)
 		return stream_is_alive(stream)
@@ -42,7 +44,10 @@ static int wait_room(struct hccld_stream *stream, uint64_t tail, uint32_t count)
 			       : hccld_stream_handle_error(stream);
 	if (tail - completed + count <= HCCLD_STREAM_SLOTS)
 		return 0;
-	return hccld_stream_wait_completed(stream, tail + count - HCCLD_STREAM_SLOTS, STREAM_NEVER);
+	atomic_store(&stream->is_full, true);
+	r = hccld_stream_wait_completed(stream, tail + count - HCCLD_STREAM_SLOTS, STREAM_NEVER);
+	atomic_store(&stream->is_full, false);
+	return r;
 }
 
 static void write_slots(struct stream_ring *ring, uint64_t position, const void *slots,
@@ -108,6 +113,27 @@ static int put(struct hccld_stream *stream, struct task *task, const struct item
 	return 0;
 }
 
+/*
+ * A host function must not wait for the lock of a thread that waits for room which comes only when the function has returned.
+ */
+static int submitting_lock(struct hccld_stream *stream)
+{
+	int r = 0;
+
+	if (__builtin_expect(!hccld_host_is_inside(), 1)) {
+		pthread_mutex_lock(&stream->submitting);
+		return 0;
+	}
+	while (pthread_mutex_trylock(&stream->submitting) != 0) {
+		if (atomic_load(&stream->is_full))
+			r = hccld_host_check_wait(stream, STREAM_NEVER);
+		if (r < 0)
+			return r;
+		usleep(50);
+	}
+	return 0;
+}
+
 static int put_and_tell(struct hccld_stream *stream, struct task *task, const struct item *items,
 			struct deferred *deferred, const struct hccld_making *making)
 {
@@ -121,9 +147,11 @@ static int put_and_tell(struct hccld_stream *stream, struct task *task, const st
 	hccld_deferred_run(stream, stream_completed(stream));
 	atomic_store_explicit(&task->number, 0, memory_order_relaxed);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&stream->submitting);
-	r = put(stream, task, items, deferred, making);
-	pthread_mutex_unlock(&stream->submitting);
+	r = submitting_lock(stream);
+	if (r == 0) {
+		r = put(stream, task, items, deferred, making);
+		pthread_mutex_unlock(&stream->submitting);
+	}
 	pthread_setcancelstate(cancel, NULL);
 	if (r < 0)
 		return r;

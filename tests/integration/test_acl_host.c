@@ -270,6 +270,38 @@ TEST_TIMEOUT(acl_host_functions_cannot_wait_for_themselves, 60)
 	job_run(deadlocks);
 }
 
+static void submit_inside(void *arg)
+{
+	struct inside *inside = arg;
+
+	/* the other thread has filled the ring by then, and waits for room */
+	usleep(300000);
+	for (int i = 0; i < 6; i++)
+		inside->results[i] = aclrtMemsetAsync(inside->memory, 8, 9, 8, i % 2 ? inside->other : inside->own);
+}
+
+static void full_ring(void)
+{
+	static struct inside inside;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&inside.own));
+	check_ok(aclrtCreateStream(&inside.other));
+	inside.memory = job_memory(64, 0);
+	check_ok(aclrtLaunchHostFunc(inside.own, submit_inside, &inside));
+	for (int i = 0; i < 1500; i++)
+		check_ok(aclrtMemsetAsync(inside.memory, 8, i, 8, inside.own));
+	check_ok(aclrtSynchronizeStream(inside.own));
+	for (int i = 0; i < 6; i++)
+		check_eq_int(inside.results[i], i % 2 ? 0 : ACL_ERROR_RT_STREAM_CONTEXT);
+	check_ok(aclrtSynchronizeStream(inside.other));
+}
+
+TEST_TIMEOUT(acl_host_functions_do_not_wait_for_room_of_their_own_stream, 60)
+{
+	job_run(full_ring);
+}
+
 /* What has not begun when its stream ends, is aborted or stops does not run; what runs is let run. */
 static void ends(void)
 {
