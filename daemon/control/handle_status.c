@@ -172,7 +172,8 @@ static bool write_verdict(const struct request *request, const struct survey *su
 		text_add(text, ", ");
 		plural(text, reply->comms, "communicator");
 		if (survey->has_oldest && survey->oldest.age_ms >= NOTED_MS)
-			text_add(text, ", data has been moving for %.1f s",
+			text_add(text, ", %s for %.1f s",
+				 survey->oldest.kind == TASK_HOST ? "a host function has been running" : "data has been moving",
 				 (double)survey->oldest.age_ms / 1000);
 		else
 			text_add(text, ", nothing waits longer than 1 s");

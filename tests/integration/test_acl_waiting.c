@@ -84,6 +84,7 @@ static void waiting(void)
 	check_ok(aclrtLaunchHostFunc(held, wait_for_gate, NULL));
 	snprintf(text, sizeof(text), "stream %d of pid %d waits for a host function: it runs since", held_id, (int)getpid());
 	expect("waiting --json", text);
+	expect("status", "a host function has been running for");
 	check_ok(aclrtSubscribeReport(4711, waits));
 	check_ok(aclrtLaunchCallback(wait_for_gate, NULL, ACL_CALLBACK_BLOCK, waits));
 	expect("waiting --json", "a host function: it was not called yet: its thread does not call aclrtProcessReport");
