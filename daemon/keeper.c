@@ -21,12 +21,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/keeper_store.h"
 #include "proto/cleanup.h"
+#include "proto/clock.h"
 
 #define QUICK_MS 10000
 #define BACK_OFF_FIRST_MS 100 /* from the third quick death on, doubled each time */
@@ -48,14 +48,6 @@ struct keeper {
 	uint32_t quick_deaths;
 	bool was_ready, is_stopping;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static int keeper_failed(const char *what)
 {
@@ -162,7 +154,7 @@ static void keeper_start(struct keeper *keeper)
 
 	if (pid == 0)
 		worker_exec(keeper, keeper_pid);
-	keeper->started_ms = now_ms();
+	keeper->started_ms = clock_now_ms();
 	if (pid < 0) {
 		keeper_failed("fork");
 		keeper->start_at_ms = keeper->started_ms + BACK_OFF_MAX_MS;
@@ -268,7 +260,7 @@ static bool keeper_receive(struct keeper *keeper)
 
 static void keeper_schedule(struct keeper *keeper)
 {
-	uint64_t now = now_ms(), wait_ms = 0;
+	uint64_t now = clock_now_ms(), wait_ms = 0;
 
 	if (now - keeper->started_ms > QUICK_MS)
 		keeper->quick_deaths = 0;
@@ -349,7 +341,7 @@ static int keeper_loop(struct keeper *keeper)
 	int result = -1;
 
 	while (result < 0) {
-		uint64_t now = now_ms();
+		uint64_t now = clock_now_ms();
 		int wait_ms = -1;
 
 		if (!keeper->worker && now >= keeper->start_at_ms)

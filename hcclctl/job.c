@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "hcclctl/output.h"
 #include "proto/cleanup.h"
+#include "proto/clock.h"
 
 #define DAEMON_TIMEOUT_MS 30000
 /* A process that a rank left behind may hold its pipes; so long silent, they are given up. */
@@ -54,14 +54,6 @@ struct job {
 	struct source **polled; /* what each of fds is for, from SLOT_SOURCES on */
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* In order with what the ranks print. */
 static void say(struct job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(struct job *job, const char *format, ...)
@@ -88,7 +80,7 @@ static void end_ranks(struct job *job)
 	if (job->ending)
 		return;
 	job->ending = true;
-	job->kill_at_ms = now_ms() + (int64_t)job->grace_s * 1000;
+	job->kill_at_ms = (int64_t)clock_now_ms() + (int64_t)job->grace_s * 1000;
 	signal_ranks(job, SIGTERM);
 }
 
@@ -148,7 +140,7 @@ static void reap_rank(struct job *job, struct rank *rank)
 	rank->running = false;
 	job->running--;
 	if (job->running == 0)
-		job->drain_until_ms = now_ms() + DRAIN_TIMEOUT_MS;
+		job->drain_until_ms = (int64_t)clock_now_ms() + DRAIN_TIMEOUT_MS;
 }
 
 /* Ranks that ended since the last look, in no known order: one that was killed is rather the cause than one that exited. */
@@ -174,7 +166,7 @@ static void judge(struct job *job, struct rank **ended, size_t count)
 		report_failure(job, first);
 	/* After a ^C all are ending, each at its own pace: a SIGTERM on top would cut that short. */
 	if (job->signals)
-		job->end_at_ms = now_ms() + (int64_t)job->grace_s * 1000;
+		job->end_at_ms = (int64_t)clock_now_ms() + (int64_t)job->grace_s * 1000;
 	else
 		end_ranks(job);
 }
@@ -359,7 +351,7 @@ static int poll_timeout(const struct job *job, int64_t until_ms)
 		until_ms = job->drain_until_ms;
 	if (until_ms == NEVER)
 		return -1;
-	left = until_ms - now_ms();
+	left = until_ms - (int64_t)clock_now_ms();
 	return left < 0 ? 0 : left > 60000 ? 60000 : (int)left;
 }
 
@@ -377,7 +369,7 @@ static void step(struct job *job, int64_t until_ms)
 			continue;
 		source_read(job->polled[i]);
 		if (!job->running)
-			job->drain_until_ms = now_ms() + DRAIN_TIMEOUT_MS;
+			job->drain_until_ms = (int64_t)clock_now_ms() + DRAIN_TIMEOUT_MS;
 	}
 	if (job->fds[SLOT_LOG].revents)
 		source_read(&job->log);
@@ -390,15 +382,15 @@ static void step(struct job *job, int64_t until_ms)
 		lose_sink(job, &job->out, "output");
 	if (job->err.error)
 		lose_sink(job, &job->err, "error");
-	if (job->running && now_ms() >= job->end_at_ms)
+	if (job->running && (int64_t)clock_now_ms() >= job->end_at_ms)
 		end_ranks(job);
-	if (job->ending && job->running && now_ms() >= job->kill_at_ms)
+	if (job->ending && job->running && (int64_t)clock_now_ms() >= job->kill_at_ms)
 		kill_ranks(job);
 }
 
 bool job_start_daemon(struct job *job, const struct guard_options *options)
 {
-	int64_t until_ms = now_ms() + DAEMON_TIMEOUT_MS;
+	int64_t until_ms = (int64_t)clock_now_ms() + DAEMON_TIMEOUT_MS;
 	int r = guard_start(options, &job->guard);
 
 	if (r < 0) {
@@ -408,7 +400,7 @@ bool job_start_daemon(struct job *job, const struct guard_options *options)
 	}
 	job->guard_running = true;
 	source_init(&job->log, job->guard.log_fd, &job->err, "[hccld] ");
-	while (!job->daemon_ready && !job->daemon_failed && !job->signals && now_ms() < until_ms)
+	while (!job->daemon_ready && !job->daemon_failed && !job->signals && (int64_t)clock_now_ms() < until_ms)
 		step(job, until_ms);
 	if (!job->daemon_ready) {
 		if (!job->daemon_failed && !job->signals)
@@ -470,7 +462,7 @@ int job_run(struct job *job)
 	start_ranks(job);
 	while (!ranks_are_drained(job)) {
 		step(job, NEVER);
-		if (!job->running && now_ms() >= job->drain_until_ms)
+		if (!job->running && (int64_t)clock_now_ms() >= job->drain_until_ms)
 			give_up_sources(job);
 	}
 	finish(job);

@@ -12,3 +12,8 @@ static inline uint64_t clock_now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+static inline uint64_t clock_now_ms(void)
+{
+	return clock_now_ns() / 1000000u;
+}
