@@ -46,6 +46,7 @@ struct hccld_connection {
 	bool reading;
 	struct hccld_call *calls; /* without reply */
 	struct packet packet;	  /* of the reader */
+	char farewell[HCCLD_TEXT_MAX]; /* `mutex`: why the daemon has ended the session, empty: it has not said */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 
@@ -182,14 +183,6 @@ static int send_packed(struct hccld_connection *connection, const void *data, si
 	}
 }
 
-static int gone_error(struct hccld_connection *connection)
-{
-	return hccld_error(
-		CAUSE_DAEMON_GONE,
-		"hccld at %s has ended, or has ended this process's session (its log says why)",
-		connection->path);
-}
-
 int hccld_call_start(struct hccld_connection *connection, Hccld__Control__Request *request,
 		     struct hccld_call *call)
 {
@@ -235,9 +228,16 @@ int hccld_call_start(struct hccld_connection *connection, Hccld__Control__Reques
 		pthread_cond_broadcast(&connection->arrived);
 		pthread_mutex_unlock(&connection->mutex);
 		hccld_call_end(call);
-		return gone_error(connection);
+		return hccld_connection_gone_error(connection, "");
 	}
 	return 0;
+}
+
+/* With `mutex`: a packet that no request has asked for. */
+static void take_push(struct hccld_connection *connection, const Hccld__Control__Reply *reply)
+{
+	if (reply->body_case == HCCLD__CONTROL__REPLY__BODY_FAREWELL)
+		snprintf(connection->farewell, sizeof(connection->farewell), "%s", reply->text);
 }
 
 /* With `mutex`: gives a packet to the call it answers. */
@@ -250,9 +250,11 @@ static void deliver(struct hccld_connection *connection, struct packet *packet, 
 	while (call && reply && call->id != reply->id)
 		call = call->next;
 	if (!reply || !call) {
-		/* malformed, or the second answer to a request that was sent twice around a restart */
-		if (reply)
+		/* malformed, pushed, or the second answer to a request that was sent twice around a restart */
+		if (reply) {
+			take_push(connection, reply);
 			hccld__control__reply__free_unpacked(reply, NULL);
+		}
 		packet_close(packet);
 		return;
 	}
@@ -283,6 +285,36 @@ static void read_one(struct hccld_connection *connection)
 	else if (r != -EAGAIN)
 		fail_all(connection);
 	pthread_cond_broadcast(&connection->arrived);
+}
+
+/* After a hang-up: what has come before it and nobody has read. */
+static void read_rest(struct hccld_connection *connection)
+{
+	pthread_mutex_lock(&connection->mutex);
+	/* if it had not read all of ours, the first try says so instead of giving what is there */
+	for (int misses = 0; misses < 2 && !connection->reading;) {
+		if (packet_receive(connection->fd, &connection->packet, MSG_DONTWAIT) == 0)
+			deliver(connection, &connection->packet, false);
+		else
+			misses++;
+	}
+	pthread_cond_broadcast(&connection->arrived);
+	pthread_mutex_unlock(&connection->mutex);
+}
+
+int hccld_connection_gone_error(struct hccld_connection *connection, const char *when)
+{
+	char farewell[HCCLD_TEXT_MAX];
+
+	read_rest(connection);
+	pthread_mutex_lock(&connection->mutex);
+	memcpy(farewell, connection->farewell, sizeof(farewell));
+	pthread_mutex_unlock(&connection->mutex);
+	if (*farewell)
+		return hccld_error(CAUSE_DAEMON_GONE, "hccld at %s has ended the session of this process%s: %s", connection->path, when,
+				   farewell);
+	return hccld_error(CAUSE_DAEMON_GONE, "hccld at %s has ended, or has ended this process's session (its log says why)%s",
+			   connection->path, when);
 }
 
 /* With `mutex`: another thread reads. */
@@ -367,7 +399,7 @@ int hccld_call_wait(struct hccld_connection *connection, struct hccld_call *call
 		}
 	}
 	pthread_mutex_unlock(&connection->mutex);
-	return call->error ? gone_error(connection) : reply_result(call);
+	return call->error ? hccld_connection_gone_error(connection, "") : reply_result(call);
 }
 
 void hccld_call_end(struct hccld_call *call)
@@ -394,6 +426,25 @@ int hccld_call_simple(struct hccld_connection *connection, Hccld__Control__Reque
 	r = hccld_call_wait(connection, &call);
 	hccld_call_end(&call);
 	return r;
+}
+
+int hccld_connection_pushed(struct hccld_connection *connection, int timeout_ms, struct hccld_call *ret_call)
+{
+	struct pollfd pollfd = { .fd = connection->fd, .events = POLLIN };
+	struct packet *packet = &connection->packet;
+	Hccld__Control__Reply *reply;
+	int r = poll(&pollfd, 1, timeout_ms);
+
+	if (r <= 0)
+		return r < 0 && errno != EINTR ? -ENOTCONN : -ETIMEDOUT;
+	if (packet_receive(connection->fd, packet, MSG_DONTWAIT) < 0)
+		return -ENOTCONN;
+	reply = hccld__control__reply__unpack(NULL, packet->size, packet->data);
+	packet_close(packet);
+	if (!reply)
+		return -ENOTCONN;
+	*ret_call = (struct hccld_call){ .reply = reply };
+	return 0;
 }
 
 /* ---- the connection ---- */

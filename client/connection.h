@@ -53,5 +53,15 @@ int hccld_call_wait(struct hccld_connection *connection, struct hccld_call *call
 void hccld_call_end(struct hccld_call *call);
 /* All three for requests whose reply has nothing of interest. */
 int hccld_call_simple(struct hccld_connection *connection, Hccld__Control__Request *request);
+/*
+ * Sets the thread's error: the daemon is gone, or has ended the session; then with what it said last. @when: "" or more words, such as
+ * " while the stream had work". Returns -ENOTCONN.
+ */
+int hccld_connection_gone_error(struct hccld_connection *connection, const char *when);
+/*
+ * A tool that uses the connection in one thread: the next packet that no request has asked for (id 0). @timeout_ms -1: waits for ever.
+ * -ETIMEDOUT; -ENOTCONN when the daemon is gone, without an error text. The caller ends @ret_call.
+ */
+int hccld_connection_pushed(struct hccld_connection *connection, int timeout_ms, struct hccld_call *ret_call);
 /* The other side has hung up (checked without blocking). */
 bool hccld_connection_is_gone(struct hccld_connection *connection);

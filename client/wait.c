@@ -78,11 +78,9 @@ void hccld_stream_wake_sleepers(struct hccld_context *context)
 	hccld_handover_wake(&(struct hccld_handover){ .words = context->words });
 }
 
-static int gone_error(void)
+static int gone_error(const struct hccld_session *session)
 {
-	return hccld_error(
-		CAUSE_DAEMON_GONE,
-		"hccld has ended, or has ended this process's session (its log says why), while the stream had work");
+	return hccld_connection_gone_error(session->connection, " while the stream had work");
 }
 
 struct aim {
@@ -118,7 +116,7 @@ static int wait_asleep(struct hccld_stream *stream, const struct hccld_session *
 			continue;
 		}
 		if (hccld_connection_is_gone(session->connection) && !is_over(stream, target))
-			return gone_error();
+			return gone_error(session);
 		/* costs nothing, and mends what a crash could have broken */
 		hccld_handover_tell(&handover);
 		if (now >= deadline)
@@ -271,7 +269,7 @@ int hccld_stream_query(struct hccld_stream *stream)
 	if (atomic_fetch_add_explicit(&stream->queries, 1, memory_order_relaxed) % QUERY_LOOK)
 		return 0;
 	if (hccld_session_get(&session) == 0 && hccld_connection_is_gone(session->connection))
-		return gone_error();
+		return gone_error(session);
 	sched_yield();
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "daemon/config.h"
 #include "control/control.h"
+#include "control/monitor.h"
 #include "daemon/endpoint.h"
 #include "proto/cleanup.h"
 #include "proto/clock.h"
@@ -81,6 +82,7 @@ static void daemon_reload(struct daemon *daemon)
 		options = control_options_of(daemon->config);
 		log_set_level((enum log_level)daemon->config->log_level);
 		control_set_options(daemon->control, &options);
+		monitor_admin(daemon->control, "reload", geteuid(), "");
 	}
 	service_notify(daemon->service, "READY=1");
 }

@@ -22,11 +22,17 @@ struct command {
 int command_comms(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_devices(int argc, char **argv);
+int command_drain(int argc, char **argv);
 int command_env(int argc, char **argv);
 int command_log(int argc, char **argv);
+int command_kill(int argc, char **argv);
+int command_monitor(int argc, char **argv);
+int command_ping(int argc, char **argv);
 int command_ps(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_status(int argc, char **argv);
+int command_streams(int argc, char **argv);
+int command_undrain(int argc, char **argv);
 int command_version(int argc, char **argv);
 int command_waiting(int argc, char **argv);
 

@@ -35,6 +35,16 @@ static cJSON *status_json(const Hccld__Control__StatusReply *status)
 	json_number(root, "comms", status->comms);
 	json_number(root, "streams", status->streams);
 	json_number(root, "waiting", status->waiting_count);
+	json_number(root, "hidden_sessions", status->hidden_sessions);
+	json_number(root, "hidden_comms", status->hidden_comms);
+	if (status->draining) {
+		cJSON *draining = cJSON_AddObjectToObject(root, "draining");
+
+		json_number(draining, "uid", status->draining->uid);
+		json_number(draining, "age_ms", status->draining->age_ms);
+	} else {
+		cJSON_AddNullToObject(root, "draining");
+	}
 	devices = cJSON_AddArrayToObject(root, "devices");
 	for (size_t i = 0; i < status->n_devices; i++)
 		json_append(devices, describe_device_json(status->devices[i]));

@@ -40,10 +40,8 @@ void json_append_number(cJSON *array, uint64_t value)
 	json_append(array, cJSON_CreateRaw(digits));
 }
 
-int json_print(cJSON *root)
+static int print_text(cJSON *root, char *text)
 {
-	char *text = root ? cJSON_Print(root) : NULL;
-
 	cJSON_Delete(root);
 	if (!text) {
 		complain("out of memory");
@@ -52,4 +50,17 @@ int json_print(cJSON *root)
 	puts(text);
 	free(text);
 	return STATUS_OK;
+}
+
+int json_print(cJSON *root)
+{
+	return print_text(root, root ? cJSON_Print(root) : NULL);
+}
+
+int json_print_line(cJSON *root)
+{
+	int status = print_text(root, root ? cJSON_PrintUnformatted(root) : NULL);
+
+	fflush(stdout);
+	return status;
 }

@@ -12,3 +12,5 @@ void json_append(cJSON *array, cJSON *item);
 void json_append_number(cJSON *array, uint64_t value);
 /* Prints and frees. Returns the exit status. */
 int json_print(cJSON *root);
+/* The same in one line, written at once. */
+int json_print_line(cJSON *root);

@@ -20,13 +20,25 @@ static int add_page(const Hccld__Control__ListReply *page, void *arg)
 {
 	struct target *target = arg;
 
-	if (page->n_sessions || page->n_comms || page->n_devices || page->n_waiting)
+	if (page->n_sessions || page->n_comms || page->n_devices || page->n_waiting ||
+	    page->n_streams)
 		target->pages_with_rows++;
 	if (target->array)
 		target->listing->json(target->array, page);
 	else
 		target->listing->rows(target->table, page, target->options);
 	return 0;
+}
+
+/* What is asked for; without a filter all of it. */
+static int ask(const struct listing *listing, struct query *query, struct target *target)
+{
+	Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
+
+	list.kind = listing->kind;
+	if (listing->filter && !listing->filter(&list))
+		return -EINVAL;
+	return query_list_filtered(query, &list, add_page, target);
 }
 
 int listing_print(const struct listing *listing, struct query *query, const struct options *options)
@@ -37,7 +49,7 @@ int listing_print(const struct listing *listing, struct query *query, const stru
 	target.table = listing->table(options);
 	if (!target.table)
 		return -ENOMEM;
-	r = query_list(query, listing->kind, add_page, &target);
+	r = ask(listing, query, &target);
 	if (r == 0 && target.pages_with_rows)
 		r = table_print(target.table);
 	else if (r == 0)
@@ -53,21 +65,32 @@ int listing_add(const struct listing *listing, struct query *query, cJSON *root)
 	target.array = cJSON_AddArrayToObject(root, listing->name);
 	if (!target.array)
 		return -ENOMEM;
-	return query_list(query, listing->kind, add_page, &target);
+	return ask(listing, query, &target);
 }
 
 int listing_run(const struct listing *listing, int argc, char **argv)
 {
+	const struct command_line line = { .help = listing->help,
+					   .extra = listing->extra,
+					   .extra_count = listing->extra_count,
+					   .takes_verbose = listing->takes_verbose };
+	Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
 	struct options options;
 	struct query *query;
 	cJSON *root;
 	int r, status;
 
-	if (options_parse(argc, argv, listing->help, listing->takes_verbose, &options, &status))
+	if (options_parse_line(argc, argv, &line, &options, &status))
 		return status;
+	if (listing->filter && !listing->filter(&list))
+		return STATUS_USAGE;
 	r = query_open(&query);
 	if (r < 0)
 		return query_complain(r);
+	if (listing->feature && query_lacks(query, listing->feature, listing->name)) {
+		query_close(query);
+		return STATUS_STUCK;
+	}
 	if (!options.json) {
 		r = listing_print(listing, query, &options);
 		query_close(query);

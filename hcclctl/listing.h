@@ -12,6 +12,11 @@ struct listing {
 	const char *help;
 	Hccld__Control__List__Kind kind;
 	bool takes_verbose;
+	const struct extra_option *extra; /* of the command */
+	size_t extra_count;
+	/* NULL: nothing. Sets what the options say; false: complained about, wrong usage. */
+	bool (*filter)(Hccld__Control__List *list);
+	uint64_t feature; /* that the daemon must have; 0: none */
 	const char *name; /* of the array in the JSON object */
 	const char *none; /* instead of an empty table */
 	struct table *(*table)(const struct options *options);

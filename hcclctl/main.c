@@ -23,6 +23,12 @@ static const struct command commands[] = {
 	{ "waiting", "every operation that waits: for whom, since when, why", command_waiting },
 	{ "config", "every setting of the daemon, where it comes from, what changes it", command_config },
 	{ "log", "what the daemon logs from now on", command_log },
+	{ "streams", "streams: what each is at, and what its head waits for", command_streams },
+	{ "monitor", "what happens from now on, a line for each event", command_monitor },
+	{ "ping", "is the daemon alive; for scripts, by its exit status", command_ping },
+	{ "kill", "end the session of a process", command_kill },
+	{ "drain", "let no new programs in; undrain: let them in again", command_drain },
+	{ "undrain", "the end of drain", command_undrain },
 	{ "run", "start the ranks of a program", command_run },
 	{ "env", "print the shell settings for building and running with this installation",
 	  command_env },
@@ -54,7 +60,7 @@ static void print_overview(FILE *file)
 	      "Options:\n"
 	      "  --socket PATH  the daemon's socket (default: HCCLD_SOCKET, else /run/hccld/hccld.sock,\n"
 	      "                 else hccld/hccld.sock in XDG_RUNTIME_DIR)\n"
-	      "  --json         machine-readable output (status, ps, comms, devices, waiting, config, env, version)\n"
+	      "  --json         machine-readable output (of all commands but run and log)\n"
 	      "  --help         this text; after a command: about that command\n"
 	      "  --version      as the command version\n\n"
 	      "First steps:\n"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "client/error.h"
@@ -15,7 +16,7 @@
 #include "hcclctl/text.h"
 #include "proto/cleanup.h"
 
-#define ANSWER_TIMEOUT_S 10
+static uint32_t answer_timeout_ms = 10000;
 
 struct query {
 	struct hccld_connection *connection;
@@ -24,6 +25,7 @@ struct query {
 
 static bool socket_given;
 static bool was_connected;
+static bool is_quiet;
 static char late_text[PATH_MAX + 256];
 static size_t late_size;
 
@@ -46,28 +48,40 @@ static void socket_path(char path[PATH_MAX])
 
 static void answer_is_late(int signal)
 {
-	if (write(STDERR_FILENO, late_text, late_size) < 0)
+	if (!is_quiet && write(STDERR_FILENO, late_text, late_size) < 0)
 		_exit(STATUS_STUCK);
 	_exit(STATUS_STUCK);
 }
 
 static void time_limit_set(void)
 {
+	const struct itimerval limit = { .it_value = { .tv_sec = answer_timeout_ms / 1000,
+						       .tv_usec = (suseconds_t)(answer_timeout_ms % 1000) * 1000 } };
 	struct sigaction action = { .sa_handler = answer_is_late };
 	char path[PATH_MAX];
 
 	socket_path(path);
 	snprintf(late_text, sizeof(late_text),
-		 "hcclctl: the daemon at %s does not answer within %d s; its log says more\n", path,
-		 ANSWER_TIMEOUT_S);
+		 "hcclctl: the daemon at %s does not answer within %g s; its log says more\n", path,
+		 (double)answer_timeout_ms / 1000);
 	late_size = strlen(late_text);
 	sigaction(SIGALRM, &action, NULL);
-	alarm(ANSWER_TIMEOUT_S);
+	setitimer(ITIMER_REAL, &limit, NULL);
 }
 
 static void time_limit_clear(void)
 {
-	alarm(0);
+	setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
+}
+
+void query_set_quiet(bool quiet)
+{
+	is_quiet = quiet;
+}
+
+void query_set_timeout(uint32_t timeout_ms)
+{
+	answer_timeout_ms = timeout_ms;
 }
 
 int query_open(struct query **ret_query)
@@ -110,13 +124,30 @@ const Hccld__Control__HelloReply *query_hello(const struct query *query)
 	return query->hello.reply->hello;
 }
 
+bool query_lacks(const struct query *query, uint64_t feature, const char *what)
+{
+	CLEANUP(freep) char *version = NULL;
+
+	if (query_hello(query)->features & feature)
+		return false;
+	version = text_clean(query_hello(query)->daemon);
+	complain("hccld %s does not support %s: update hccld", version ? version : "?", what);
+	return true;
+}
+
+struct hccld_connection *query_connection(const struct query *query)
+{
+	return query->connection;
+}
+
+/* Sends, waits, and checks that the answer is of the kind that was asked for. On success the caller ends @call. */
 int query_ask(struct query *query, Hccld__Control__Request *request,
 	      Hccld__Control__Reply__BodyCase body, struct hccld_call *call)
 {
 	int r;
 
 	memset(call, 0, sizeof(*call));
-	request->deadline_ms = ANSWER_TIMEOUT_S * 1000;
+	request->deadline_ms = answer_timeout_ms;
 	time_limit_set();
 	r = hccld_call_start(query->connection, request, call);
 	if (r == 0) {
@@ -140,19 +171,18 @@ int query_status(struct query *query, struct hccld_call *ret_call)
 	return query_ask(query, &request, HCCLD__CONTROL__REPLY__BODY_STATUS, ret_call);
 }
 
-int query_list(struct query *query, Hccld__Control__List__Kind kind,
-	       int (*page)(const Hccld__Control__ListReply *list, void *arg), void *arg)
+int query_list_filtered(struct query *query, const Hccld__Control__List *filter,
+			int (*page)(const Hccld__Control__ListReply *list, void *arg), void *arg)
 {
 	uint64_t after = 0;
 	int r;
 
 	do {
 		Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-		Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
+		Hccld__Control__List list = *filter;
 		struct hccld_call call;
 		uint64_t next;
 
-		list.kind = kind;
 		list.after = after;
 		request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST;
 		request.list = &list;
@@ -167,6 +197,15 @@ int query_list(struct query *query, Hccld__Control__List__Kind kind,
 		after = next;
 	} while (r == 0 && after);
 	return r;
+}
+
+int query_list(struct query *query, Hccld__Control__List__Kind kind,
+	       int (*page)(const Hccld__Control__ListReply *list, void *arg), void *arg)
+{
+	Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
+
+	list.kind = kind;
+	return query_list_filtered(query, &list, page, arg);
 }
 
 /* What the library says, without the decoration of CANN's texts: "[PID: n] <time> <Title>(<code>): text", newline, solution. */

@@ -137,3 +137,16 @@ int text_number(const char *text, uint32_t low, uint32_t high, uint32_t *ret_num
 	*ret_number = (uint32_t)number;
 	return 0;
 }
+
+int text_id(const char *text, uint64_t *ret_id)
+{
+	unsigned long long number;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || !number)
+		return -EINVAL;
+	*ret_id = number;
+	return 0;
+}

@@ -17,3 +17,5 @@ char *text_clean(const char *text);
 char *text_shell_quote(const char *text);
 /* A whole decimal number from @low to @high. -EINVAL, -ERANGE. */
 int text_number(const char *text, uint32_t low, uint32_t high, uint32_t *ret_number);
+/* The number of a session: decimal, not 0. -EINVAL. */
+int text_id(const char *text, uint64_t *ret_id);

@@ -127,15 +127,24 @@ const char *data_type_name(uint32_t data_type)
 	return data_type_size(data_type) ? types[data_type].name : "unknown";
 }
 
-/* "rank 3, pid 4711, killed by signal 9" */
-static void death_text(uint32_t rank, int32_t pid, int32_t wait_status, char *buffer, size_t size)
+void exit_text(int32_t exit, char *buffer, size_t size)
 {
-	char how[64] = "ended";
+	if (exit <= -2)
+		snprintf(buffer, size, "session ended by an administrator (uid %d)", -2 - exit);
+	else if (exit >= 0 && WIFSIGNALED(exit))
+		snprintf(buffer, size, "killed by signal %d", WTERMSIG(exit));
+	else if (exit >= 0 && WIFEXITED(exit))
+		snprintf(buffer, size, "exited with status %d", WEXITSTATUS(exit));
+	else
+		snprintf(buffer, size, "ended");
+}
 
-	if (wait_status >= 0 && WIFSIGNALED(wait_status))
-		snprintf(how, sizeof(how), "killed by signal %d", WTERMSIG(wait_status));
-	else if (wait_status >= 0 && WIFEXITED(wait_status))
-		snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(wait_status));
+/* "rank 3, pid 4711, killed by signal 9" */
+static void death_text(uint32_t rank, int32_t pid, int32_t exit, char *buffer, size_t size)
+{
+	char how[64];
+
+	exit_text(exit, how, sizeof(how));
 	snprintf(buffer, size, "rank %u, pid %d, %s", rank, pid, how);
 }
 

@@ -87,5 +87,17 @@ int status_error(enum cause cause);
 uint32_t data_type_size(uint32_t data_type);
 const char *data_type_name(uint32_t data_type);
 
+/*
+ * How a process has ended: a wait status, -1 when that is not known, or that an administrator of user @uid has ended its session. Older
+ * releases take such a value for one that is not known.
+ */
+static inline int32_t exit_by_administrator(uint32_t uid)
+{
+	return uid < 0x7ffffff0u ? -2 - (int32_t)uid : -1;
+}
+
+/* "killed by signal 9", "exited with status 1", "session ended by an administrator (uid 0)", "ended" */
+void exit_text(int32_t exit, char *buffer, size_t size);
+
 /* One line that says who, what, why and what to do, without the EI code. @comm_name may be NULL. Returns the length. */
 size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer, size_t size);

@@ -14,9 +14,11 @@
 #include "base/loop.h"
 #include "control/control.h"
 #include "control/dispatch.h"
+#include "control/monitor.h"
 #include "control/request.h"
 #include "control/teardown.h"
 #include "proto/cleanup.h"
+#include "proto/feature.h"
 #include "proto/packet.h"
 #include "registry/registry.h"
 #include "registry/session.h"
@@ -56,6 +58,8 @@ struct connection *connection_free(struct connection *connection)
 		return NULL;
 	if (!list_is_empty(&connection->link))
 		connection->control->connection_count--;
+	if (connection->is_monitor)
+		connection->control->monitor_count--;
 	list_remove(&connection->link);
 	connection_drop_requests(connection);
 	loop_fd_free(connection->watch);
@@ -86,6 +90,27 @@ static void connection_end(struct connection *connection)
 		session_end(control, session, status);
 }
 
+/* The session's last packet, if the client knows such packets. What it does not take now is lost. */
+static void connection_farewell(struct connection *connection, const char *text)
+{
+	Hccld__Control__Reply reply = HCCLD__CONTROL__REPLY__INIT;
+	Hccld__Control__Farewell farewell = HCCLD__CONTROL__FAREWELL__INIT;
+
+	if (!connection->session || !(connection->session->features & HCCLD_FEATURE_TOOLS))
+		return;
+	reply.cause = CAUSE_DAEMON_GONE;
+	reply.text = (char *)text;
+	reply.body_case = HCCLD__CONTROL__REPLY__BODY_FAREWELL;
+	reply.farewell = &farewell;
+	(void)packet_send(connection->fd, &reply.base, NULL, 0, MSG_DONTWAIT);
+}
+
+void connection_dismiss(struct connection *connection, const char *text)
+{
+	connection_farewell(connection, text);
+	connection_free(connection);
+}
+
 void connection_fail(struct connection *connection, const char *reason)
 {
 	const struct log_fields fields = { .event = EVENT_LIAR_ENDED,
@@ -97,6 +122,9 @@ void connection_fail(struct connection *connection, const char *reason)
 		return;
 	log_event(LOG_LEVEL_NOTICE, &fields, "%s: %s; its connection ends",
 		  connection_name(connection), reason);
+	if (connection->session)
+		monitor_session(connection->control, "cut-off", connection->session, reason);
+	connection_farewell(connection, reason);
 	connection->state = CONNECTION_FAILED;
 	loop_fd_set(connection->watch, 0);
 	loop_timer_start(connection->timer, 0, 0);
@@ -153,11 +181,13 @@ static void connection_hung_up(struct connection *connection)
 	loop_timer_start(connection->timer, has_process ? HANG_UP_GRACE_MS : 0, 0);
 }
 
-static void connection_set_events(struct connection *connection)
+void connection_set_events(struct connection *connection)
 {
 	/* who does not read its replies is not read either */
 	if (connection->state <= CONNECTION_TOOL)
-		loop_fd_set(connection->watch, connection->outgoing_count ? LOOP_WRITE : LOOP_READ);
+		loop_fd_set(connection->watch, connection->outgoing_count ? LOOP_WRITE :
+					       connection->lost_events	  ? LOOP_READ | LOOP_WRITE :
+									    LOOP_READ);
 }
 
 /* 0: sent. -EAGAIN: no room. The rest is fatal for the connection. */
@@ -204,6 +234,17 @@ static void connection_flush(struct connection *connection)
 	}
 }
 
+int connection_push(struct connection *connection, const Hccld__Control__Reply *reply)
+{
+	int r;
+
+	if (connection->state > CONNECTION_TOOL)
+		return -ENOTCONN;
+	r = connection->outgoing_count ? -EAGAIN :
+					 packet_send(connection->fd, &reply->base, NULL, 0, MSG_DONTWAIT);
+	return r;
+}
+
 static void connection_read(struct connection *connection)
 {
 	struct packet *packet = &connection->control->packet;
@@ -238,6 +279,8 @@ static void connection_ready(void *data, int events)
 
 	if (events & LOOP_WRITE)
 		connection_flush(connection);
+	if ((events & LOOP_WRITE) && connection->lost_events)
+		monitor_tell_lost(connection);
 	if (events & LOOP_READ)
 		connection_read(connection);
 	/* also after an error, which has ended the watch: the rest is read, down to the hang-up */

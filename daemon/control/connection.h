@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/process.h"
+#include "proto/control.pb-c.h"
 
 struct control;
 struct loop_fd;
@@ -43,6 +44,8 @@ struct connection {
 	size_t unpacked; /* bytes of the messages of its requests */
 	uint32_t exit_attempts;
 	int32_t exit; /* wait status, -1 unknown */
+	bool is_monitor;      /* is sent events */
+	uint64_t lost_events; /* that did not fit into its socket */
 };
 
 /* A fresh socket; taken in every case. */
@@ -53,10 +56,19 @@ int connection_adopt(struct control *control, struct session *session);
 int connection_bind(struct connection *connection, struct session *session, int pidfd);
 /* No HELLO is waited for any more: it is a tool's. */
 void connection_set_tool(struct connection *connection);
+/* A packet that nobody has asked for. -EAGAIN: no room. */
+int connection_push(struct connection *connection, const Hccld__Control__Reply *reply);
+/* After a change of what it has to send. */
+void connection_set_events(struct connection *connection);
 /* Sends and frees the request, now or when there is room. */
 void connection_send(struct connection *connection, struct request *request);
 /* Ends the connection and its session soon, with a line in the log. */
 void connection_fail(struct connection *connection, const char *reason);
+/*
+ * For an administrator: tells the client @text and frees the connection; its session is the caller's
+ * to end. Not from a callback of this connection.
+ */
+void connection_dismiss(struct connection *connection, const char *text);
 /* Memory of this process only. */
 struct connection *connection_free(struct connection *connection);
 

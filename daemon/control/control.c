@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "control/connection.h"
+#include "control/monitor.h"
 #include "control/join.h"
 #include "control/listener.h"
 #include "control/teardown.h"
@@ -57,6 +58,11 @@ static void control_type_mismatch(void *data, uint64_t comm_id, uint32_t source,
 			    " receives %s: the bytes are passed as they are",
 			    comm->name, source, data_type_name(source_type), destination,
 			    data_type_name(destination_type));
+}
+
+static void control_comm_gone(void *data, const struct comm *comm)
+{
+	monitor_comm(data, "comm-gone", comm, CAUSE_NONE, "");
 }
 
 static int control_start_scheduler(struct control *control)
@@ -117,6 +123,7 @@ struct control *control_free(struct control *control)
 	loop_timer_free(control->join_timer);
 	loop_wake_free(control->wake);
 	loop_drain(control->loop);
+	control->registry->comm_gone = NULL;
 	free(control);
 	return NULL;
 }
@@ -144,6 +151,8 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	control->loop = loop;
 	control->registry = registry;
 	control->started_ns = clock_now_ns();
+	registry->data = control;
+	registry->comm_gone = control_comm_gone;
 	r = loop_wake_new(loop, control_collect, control, &control->wake);
 	if (r < 0)
 		return r;

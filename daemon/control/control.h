@@ -58,6 +58,8 @@ struct control {
 	uint64_t started_ns;
 	bool is_stopping;     /* the scheduler is being freed: nothing more for the engine */
 	struct packet packet; /* the one being read */
+	uint32_t probe_count;	/* pings that the engine has not answered */
+	uint32_t monitor_count; /* connections that are sent events */
 };
 
 /*

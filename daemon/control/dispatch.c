@@ -42,6 +42,10 @@ static const struct {
 	{ CASE(LIST), handle_list, true },
 	{ CASE(GET_CONFIG), handle_get_config, true },
 	{ CASE(SET_LOG_LEVEL), handle_set_log_level, true },
+	{ CASE(KILL_SESSION), handle_kill_session, true },
+	{ CASE(DRAIN), handle_drain, true },
+	{ CASE(PING), handle_ping, true },
+	{ CASE(MONITOR), handle_monitor, true },
 };
 
 /* -EPROTO: the message does not belong here. */

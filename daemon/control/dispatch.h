@@ -29,3 +29,7 @@ int handle_status(struct request *request);
 int handle_list(struct request *request);
 int handle_get_config(struct request *request);
 int handle_set_log_level(struct request *request);
+int handle_kill_session(struct request *request);
+int handle_drain(struct request *request);
+int handle_ping(struct request *request);
+int handle_monitor(struct request *request);

@@ -6,6 +6,7 @@
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/meeting.h"
+#include "control/query.h"
 #include "control/request.h"
 #include "control/teardown.h"
 #include "registry/comm.h"
@@ -19,6 +20,9 @@ int handle_get_root_info(struct request *request)
 	struct comm *comm;
 	int r;
 
+	r = query_check_draining(request, "new communicators");
+	if (r < 0)
+		return r;
 	r = comm_new(session, &comm);
 	if (r == -EDQUOT)
 		return request_fail(

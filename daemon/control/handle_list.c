@@ -286,6 +286,73 @@ static void list_waiting(struct page *page)
 	waiting_walk(page->request->control->registry, &filter, waiting_found, page);
 }
 
+static uint64_t stream_cursor(const struct session *session, uint32_t index)
+{
+	return session->view.id << 16 | (index + 1);
+}
+_Static_assert(HCCLD_STREAMS_PER_SESSION < 1 << 16, "fits the cursor");
+
+static Hccld__Control__Stream *list_stream(struct request *request, struct session *session,
+					   const struct stream *stream)
+{
+	Hccld__Control__Stream *message = request_alloc(request, sizeof(*message));
+	Hccld__Control__Waiting *waiting = NULL;
+	struct stream_head head;
+
+	if (!message)
+		return NULL;
+	waiting_head(session, stream, &head);
+	if (head.is_waiting)
+		waiting = query_waiting(request, &head.waiting);
+	if (head.is_waiting && !waiting)
+		return NULL;
+	hccld__control__stream__init(message);
+	message->session = session->view.id;
+	message->pid = (uint32_t)session->view.pid;
+	message->uid = session->uid;
+	message->process = session->process;
+	message->device = stream->context->device;
+	message->stream = stream->index;
+	message->completed = atomic_load_explicit(&stream->ring->completed, memory_order_relaxed);
+	message->submitted = atomic_load_explicit(&stream->ring->tail, memory_order_relaxed);
+	message->queued_tasks = head.queued_tasks;
+	message->head = (char *)(head.kind ? head.kind : "");
+	message->age_ms = head.age_ms;
+	message->is_moving = waiting && waiting->peer_posted;
+	message->reason = waiting ? waiting->reason : (char *)"";
+	return message;
+}
+
+static bool list_streams_of(struct page *page, struct session *session)
+{
+	for (uint32_t i = 0; session->stream_slots.used && i < HCCLD_STREAMS_PER_SESSION; i++) {
+		const struct stream *stream = session_stream_at(session, i);
+		Hccld__Control__Stream *message;
+
+		if (!stream || stream_cursor(session, i) <= page->after)
+			continue;
+		message = list_stream(page->request, session, stream);
+		if (!page_add(page, message ? &message->base : NULL, stream_cursor(session, i)))
+			return false;
+	}
+	return true;
+}
+
+static void list_streams(struct page *page)
+{
+	struct request *request = page->request;
+	const Hccld__Control__List *list = request->message->list;
+
+	list_for_each(struct session, session, &request->control->registry->sessions, link) {
+		if ((list->session && session->view.id != list->session) ||
+		    (list->pid && (uint32_t)session->view.pid != list->pid) ||
+		    !query_sees(request, session->uid))
+			continue;
+		if (!list_streams_of(page, session))
+			return;
+	}
+}
+
 static int page_fill(struct page *page, Hccld__Control__List__Kind kind,
 		     Hccld__Control__ListReply *reply)
 {
@@ -309,6 +376,11 @@ static int page_fill(struct page *page, Hccld__Control__List__Kind kind,
 		list_waiting(page);
 		reply->waiting = (Hccld__Control__Waiting **)page->entries;
 		reply->n_waiting = page->count;
+		return 0;
+	case HCCLD__CONTROL__LIST__KIND__STREAMS:
+		list_streams(page);
+		reply->streams = (Hccld__Control__Stream **)page->entries;
+		reply->n_streams = page->count;
 		return 0;
 	default:
 		return request_fail(page->request, CAUSE_UNBUILT,

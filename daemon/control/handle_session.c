@@ -9,6 +9,8 @@
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/dispatch.h"
+#include "control/monitor.h"
+#include "control/query.h"
 #include "control/request.h"
 #include "control/teardown.h"
 #include "proto/cleanup.h"
@@ -127,6 +129,7 @@ static int hello_client(struct request *request, const Hccld__Control__Hello *he
 		session_remove(session);
 		return r;
 	}
+	monitor_session(request->control, "session-start", session, "");
 	return hello_welcome(request, session);
 }
 
@@ -146,8 +149,10 @@ int handle_hello(struct request *request)
 	r = hello_check_version(request, hello);
 	if (r < 0)
 		return r;
-	if (hello->role != HCCLD__CONTROL__HELLO__ROLE__TOOL)
-		return hello_client(request, hello);
+	if (hello->role != HCCLD__CONTROL__HELLO__ROLE__TOOL) {
+		r = query_check_draining(request, "new programs");
+		return r < 0 ? r : hello_client(request, hello);
+	}
 	connection_set_tool(connection);
 	hello_reply(request, hello_version(hello), 0);
 	return 0;

@@ -10,6 +10,7 @@
 #include "control/dispatch.h"
 #include "control/query.h"
 #include "registry/comm.h"
+#include "registry/cycle.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/waiting.h"
@@ -109,14 +110,18 @@ static void count_objects(const struct request *request, Hccld__Control__StatusR
 	struct registry *registry = request->control->registry;
 
 	list_for_each(struct session, session, &registry->sessions, link) {
-		if (!query_sees(request, session->uid))
+		if (!query_sees(request, session->uid)) {
+			reply->hidden_sessions++;
 			continue;
+		}
 		reply->sessions++;
 		reply->streams += session->stream_slots.used;
 	}
 	list_for_each(struct comm, comm, &registry->comms, link)
 		if (query_sees(request, comm->uid))
 			reply->comms++;
+		else
+			reply->hidden_comms++;
 }
 
 /* A communicator whose ranks wait for others for longer than @age_ms, the longest; NULL: none. */
@@ -178,6 +183,17 @@ static bool write_verdict(const struct request *request, const struct survey *su
 		else
 			text_add(text, ", nothing waits longer than 1 s");
 	}
+	if (is_stuck && survey->has_missing && missing_ms >= STUCK_MS)
+		cycle_describe(&survey->oldest_missing, text);
+	if (reply->hidden_sessions || reply->hidden_comms) {
+		text_add(text, "; not shown, of other users: ");
+		plural(text, reply->hidden_sessions, "session");
+		text_add(text, ", ");
+		plural(text, reply->hidden_comms, "communicator");
+	}
+	if (reply->draining)
+		text_add(text, "; being drained by uid %" PRIu32 ": no new programs are let in",
+			 reply->draining->uid);
 	return !is_stuck;
 }
 
@@ -215,6 +231,10 @@ int handle_status(struct request *request)
 	reply->incarnation =
 		atomic_load_explicit(&control->registry->beacon->incarnation, memory_order_relaxed);
 	reply->socket = (char *)control->options.socket_path;
+	reply->draining = request_alloc(request, sizeof(*reply->draining));
+	if (!reply->draining)
+		return -ENOMEM;
+	reply->draining = query_draining(control, reply->draining);
 	count_objects(request, reply);
 	waiting_walk(control->registry, &filter, survey_add, &survey);
 	reply->waiting_count = survey.count;

@@ -15,6 +15,7 @@
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/meeting.h"
+#include "control/monitor.h"
 #include "control/obituary.h"
 #include "control/request.h"
 #include "control/teardown.h"
@@ -71,6 +72,7 @@ void join_fail(struct comm *comm, enum cause cause, const char *text)
 	uint32_t size = comm->rendezvous.size;
 
 	log_event(LOG_LEVEL_NOTICE, &fields, "%s", text);
+	monitor_comm(comm->registry->data, "comm-failed", comm, cause, text);
 	comm_fail(comm, cause, text);
 	for (uint32_t i = 0; i < size; i++) {
 		struct joiner *joiner = joiner_take(comm, i);
@@ -124,7 +126,7 @@ void joins_abort(struct control *control, struct session *session, struct contex
 
 	while (!list_is_empty(&session->joiners)) {
 		struct joiner *joiner = NULL;
-		char buffer[HCCLD_TEXT_MAX];
+		char buffer[HCCLD_TEXT_MAX], how[64] = "reset its device";
 		struct comm *comm;
 		struct text text;
 
@@ -135,13 +137,12 @@ void joins_abort(struct control *control, struct session *session, struct contex
 			break;
 		comm = joiner->comm;
 		text_init(&text, buffer, sizeof(buffer));
-		text_add(&text, "communicator %s: rank %" PRIu32 " (pid %d) ", comm->name,
-			 joiner->rank, joiner->pid);
 		if (is_dead)
-			exit_describe(exit, &text);
-		else
-			text_add(&text, "reset its device");
-		text_add(&text, " while the communicator was created");
+			exit_text(exit, how, sizeof(how));
+		text_add(&text,
+			 "communicator %s: rank %" PRIu32
+			 " (pid %d): %s while the communicator was created",
+			 comm->name, joiner->rank, joiner->pid, how);
 		join_fail(comm, is_dead ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT, buffer);
 	}
 	joins_arm(control);
@@ -263,6 +264,7 @@ static void join_complete(struct comm *comm)
 		joiner_free(joiner);
 	}
 	rendezvous_deinit(&comm->rendezvous);
+	monitor_comm(comm->registry->data, "comm-ready", comm, CAUSE_NONE, "");
 }
 
 /* Compares in a time that tells nothing about where they differ. */

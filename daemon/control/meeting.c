@@ -12,6 +12,7 @@
 #include "control/control.h"
 #include "control/join.h"
 #include "control/obituary.h"
+#include "control/query.h"
 #include "control/request.h"
 #include "proto/cleanup.h"
 #include "proto/digest.h"
@@ -214,8 +215,10 @@ static int meeting_make(struct request *request, const struct meeting *meeting,
 			struct comm **ret_comm)
 {
 	struct session *session = request_session(request);
-	int r;
+	int r = query_check_draining(request, "new communicators");
 
+	if (r < 0)
+		return r;
 	if (meeting->sub) {
 		r = part_check_lists(request, meeting);
 		if (r < 0)

@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "proto/status.h"
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/registry.h"
@@ -16,12 +16,10 @@
 
 void exit_describe(int32_t exit, struct text *text)
 {
-	if (exit >= 0 && WIFSIGNALED(exit))
-		text_add(text, "killed by signal %d", WTERMSIG(exit));
-	else if (exit >= 0 && WIFEXITED(exit))
-		text_add(text, "exited with status %d", WEXITSTATUS(exit));
-	else
-		text_add(text, "ended");
+	char how[64];
+
+	exit_text(exit, how, sizeof(how));
+	text_add(text, "%s", how);
 }
 
 static void rank_log(enum log_level level, const struct rank *rank, const char *how)

@@ -7,12 +7,18 @@
 
 #include "control/request.h"
 
+struct control;
 struct waiting;
 
 /* Who may see all users' objects: root and the daemon's own user. */
 bool query_sees_all(const struct request *request);
 /* May the one who asks see objects of @uid? */
 bool query_sees(const struct request *request, uint32_t uid);
+/* -EDQUOT with words when an administrator lets no new programs in. @what: "new processes". */
+int query_check_draining(struct request *request, const char *what);
+/* *@message is filled in; NULL: nobody drains. */
+Hccld__Control__Draining *query_draining(const struct control *control,
+					 Hccld__Control__Draining *message);
 /* Messages of @request's memory; NULL: out of memory. */
 Hccld__Control__Device *query_device(struct request *request, uint32_t device);
 Hccld__Control__Waiting *query_waiting(struct request *request, const struct waiting *waiting);

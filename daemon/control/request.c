@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "control/connection.h"
 #include "control/control.h"
+#include "control/monitor.h"
 #include "proto/cleanup.h"
 #include "registry/session.h"
 
@@ -152,6 +153,7 @@ static void request_set_error(struct request *request, int r)
 	if (reply->cause == CAUSE_LIMIT || reply->cause == CAUSE_MEMORY ||
 	    reply->cause == CAUSE_STREAMS || reply->cause == CAUSE_NOTIFIES)
 		request_log_refusal(request);
+	monitor_refused(request, reply->cause, request->text);
 }
 
 void request_finish(struct request *request, int r)

@@ -38,6 +38,10 @@ struct request {
 		Hccld__Control__StatusReply status;
 		Hccld__Control__ListReply list;
 		Hccld__Control__ConfigReply config;
+		Hccld__Control__KillSessionReply kill_session;
+		Hccld__Control__DrainReply drain;
+		Hccld__Control__PingReply ping;
+		Hccld__Control__MonitorReply monitor;
 	} body;
 	int fds[HCCLD_PACKET_FDS_MAX]; /* of the reply; owned */
 	uint32_t fd_count;

@@ -9,6 +9,7 @@
 #include "base/loop.h"
 #include "base/memfd.h"
 #include "control/control.h"
+#include "control/monitor.h"
 #include "control/join.h"
 #include "control/meeting.h"
 #include "control/obituary.h"
@@ -378,12 +379,16 @@ static void session_end_comms(struct session *session)
 	comms_forget_failed(session->registry);
 }
 
-void session_end(struct control *control, struct session *session, int32_t exit)
+/* @teardown NULL: no memory for one. */
+static void session_dismantle(struct control *control, struct session *session, int32_t exit,
+			 struct teardown *teardown)
 {
-	struct teardown *teardown = teardown_make(control, session, NULL);
+	char how[64];
 
 	session->is_ending = true;
 	session->exit = exit;
+	exit_text(exit, how, sizeof(how));
+	monitor_session(control, "session-end", session, how);
 	/*
 	 * clients see the hang-up when the store's copy is gone too; the next process finds a
 	 * session without socket, and drops it
@@ -403,4 +408,19 @@ void session_end(struct control *control, struct session *session, int32_t exit)
 	meetings_check(control);
 	teardown->is_session = true;
 	teardown_start(teardown);
+}
+
+int teardown_session(struct request *request, struct session *session, int32_t exit)
+{
+	struct teardown *teardown = teardown_make(request->control, session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	session_dismantle(request->control, session, exit, teardown);
+	return REQUEST_LATER;
+}
+
+void session_end(struct control *control, struct session *session, int32_t exit)
+{
+	session_dismantle(control, session, exit, teardown_make(control, session, NULL));
 }

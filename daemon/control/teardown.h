@@ -37,5 +37,11 @@ void teardown_lost_rank(struct control *control, struct rank *rank);
  */
 int teardown_again(struct request *request);
 
+/*
+ * An administrator ends it: @exit says so. Its connection is the caller's to end, at once. Answers
+ * @request when all is freed. -ENOMEM: nothing has happened.
+ */
+int teardown_session(struct request *request, struct session *session, int32_t exit);
+
 /* The session's process has ended with wait status @exit (-1: unknown), or is cut off. */
 void session_end(struct control *control, struct session *session, int32_t exit);

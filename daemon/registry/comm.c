@@ -177,6 +177,8 @@ static void comm_remove(struct comm *comm)
 {
 	struct registry *registry = comm->registry;
 
+	if (registry->comm_gone && comm->state == COMM_READY)
+		registry->comm_gone(registry->data, comm);
 	if (comm_is_kept(comm))
 		registry->failed_meetings--;
 	else

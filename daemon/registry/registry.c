@@ -198,3 +198,24 @@ int registry_new(const struct registry_options *options, const struct descriptor
 	*ret_registry = take_ptr(&registry);
 	return 0;
 }
+
+const struct record_drain *registry_draining(const struct registry *registry)
+{
+	return records_get(registry->records, RECORD_DRAIN, 0);
+}
+
+int registry_drain(struct registry *registry, uint32_t uid, int32_t pid)
+{
+	const struct record_drain record = { .since_ns = clock_now_ns(), .uid = uid, .pid = pid };
+	uint32_t index;
+
+	if (registry_draining(registry))
+		return 0;
+	return records_add(registry->records, RECORD_DRAIN, &record, &index);
+}
+
+void registry_undrain(struct registry *registry)
+{
+	if (registry_draining(registry))
+		records_remove(registry->records, RECORD_DRAIN, 0);
+}

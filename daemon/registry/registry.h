@@ -16,6 +16,8 @@
 #include "registry/store.h"
 #include "proto/clock.h"
 
+struct comm;
+
 struct device {
 	struct account memory;
 	uint32_t contexts, streams;
@@ -43,6 +45,9 @@ struct registry {
 	struct beacon *beacon;
 	uint32_t root_infos; /* numbers the names of communicators */
 	char node[64];
+	/* set by who wants to know: a communicator that was ready goes */
+	void *data;
+	void (*comm_gone)(void *data, const struct comm *comm);
 };
 
 /*
@@ -52,6 +57,15 @@ struct registry {
  */
 int registry_new(const struct registry_options *options, const struct descriptor_store *store,
 		 struct registry **ret_registry, bool *ret_inherited);
+/*
+ * No new sessions and communicators, until registry_undrain(); later processes find it in the
+ * records. -ENOMEM.
+ */
+int registry_drain(struct registry *registry, uint32_t uid, int32_t pid);
+void registry_undrain(struct registry *registry);
+/* Who drains, and since when; NULL: nobody. */
+const struct record_drain *registry_draining(const struct registry *registry);
+
 /* Frees the objects of this process; the store and the records are left as they are. Takes NULL. */
 struct registry *registry_free(struct registry *registry);
 

@@ -421,17 +421,24 @@ static bool busy_found(void *data, const struct waiting *waiting)
 	return false;
 }
 
+static const struct waiting_filter whole_stream = { .all_users = true, .lanes_per_stream = 256 };
+
+void waiting_walk_context(const struct context *context, struct session *session,
+			  bool (*found)(void *data, const struct waiting *waiting), void *data)
+{
+	struct walk walk = { &whole_stream, found, data, clock_now_ns(), 0 };
+
+	list_for_each(struct stream, stream, &context->streams, link) {
+		if (!walk_stream(&walk, session, stream))
+			break;
+	}
+}
+
 /* The first thing that @rank waits for; false: it has nothing queued. */
 static bool rank_find_busy(const struct rank *rank, struct busy *ret_busy)
 {
-	static const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = 256 };
-	struct walk walk = { &filter, busy_found, ret_busy, clock_now_ns(), 0 };
-
 	*ret_busy = (struct busy){ 0 };
-	list_for_each(struct stream, stream, &rank->context->streams, link) {
-		if (!walk_stream(&walk, rank->session, stream))
-			break;
-	}
+	waiting_walk_context(rank->context, rank->session, busy_found, ret_busy);
 	return ret_busy->found;
 }
 
@@ -532,4 +539,59 @@ void waiting_explain(const struct waiting *waiting, struct text *text)
 		explain_busy(waiting, &busy.waiting, text);
 	else
 		text_add(text, "has no work queued");
+}
+
+static const char *task_name(uint8_t kind)
+{
+	switch (kind) {
+	case TASK_BATCH:
+		return "batch";
+	case TASK_BARRIER:
+		return "barrier";
+	default:
+		return "task";
+	}
+}
+
+static uint32_t count_tasks(const struct stream_ring *ring)
+{
+	uint64_t position = atomic_load_explicit(&ring->completed, memory_order_acquire);
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	uint32_t count = 0;
+
+	/* who lies about the length of his tasks is told a wrong number */
+	while (position < tail && count < HCCLD_STREAM_SLOTS) {
+		struct task task;
+
+		memcpy(&task, &ring->slots[position & (HCCLD_STREAM_SLOTS - 1)].task, sizeof(task));
+		position += task.slot_count ? task.slot_count : 1;
+		count++;
+	}
+	return count;
+}
+
+static bool head_found(void *data, const struct waiting *waiting)
+{
+	struct stream_head *head = data;
+
+	if (head->is_waiting && waiting->is_posted)
+		return true;
+	head->waiting = *waiting;
+	head->is_waiting = true;
+	return waiting->is_posted; /* go on for something that is missing */
+}
+
+void waiting_head(struct session *session, const struct stream *stream,
+		  struct stream_head *ret_head)
+{
+	struct walk walk = { &whole_stream, head_found, ret_head, clock_now_ns(), 0 };
+	struct head head;
+
+	*ret_head = (struct stream_head){ 0 };
+	if (!head_open(session, stream, walk.now_ns, &head))
+		return;
+	ret_head->kind = task_name(head.task.kind);
+	ret_head->age_ms = head.age_ms;
+	ret_head->queued_tasks = count_tasks(stream->ring);
+	walk_stream(&walk, session, stream);
 }

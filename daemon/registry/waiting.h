@@ -9,8 +9,10 @@
 #include <stdint.h>
 
 struct comm;
+struct context;
 struct registry;
 struct session;
+struct stream;
 struct text;
 
 struct waiting {
@@ -47,3 +49,19 @@ void waiting_walk(struct registry *registry, const struct waiting_filter *filter
 void waiting_describe(const struct waiting *waiting, bool with_age, struct text *text);
 /* What is missing: "rank 5 has posted nothing to it and has no work queued" */
 void waiting_explain(const struct waiting *waiting, struct text *text);
+
+/* As waiting_walk(), of all streams of one context. */
+void waiting_walk_context(const struct context *context, struct session *session,
+			  bool (*found)(void *data, const struct waiting *waiting), void *data);
+
+/* What a stream is at. */
+struct stream_head {
+	const char *kind; /* of the task at the head; NULL: nothing is queued */
+	uint64_t age_ms;  /* since it is the head */
+	uint32_t queued_tasks;
+	bool is_waiting; /* for something that `waiting` tells; first for what is missing */
+	struct waiting waiting;
+};
+
+void waiting_head(struct session *session, const struct stream *stream,
+		  struct stream_head *ret_head);

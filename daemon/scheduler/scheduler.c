@@ -331,6 +331,8 @@ int scheduler_start(struct scheduler *scheduler)
 	atomic_store_explicit(&scheduler->options.beacon->awake, 1, memory_order_seq_cst);
 	r = -pthread_create(&scheduler->thread, NULL, scheduler_main, scheduler);
 	scheduler->started = r == 0;
+	if (scheduler->started)
+		(void)pthread_setname_np(scheduler->thread, "hccld-engine"); /* for top -H */
 	return r;
 }
 

@@ -200,6 +200,14 @@ class Tools(Case):
         self.look(NEW_HCCLCTL, OLD.hccld, OLD.libraries)
         self.assertIn(f"hccld {OLD.version} ", self.ctl(NEW_HCCLCTL, "version").stdout)
 
+    def test_what_the_old_daemon_lacks_is_refused_by_its_version(self):
+        self.start(OLD.hccld)
+        for command in ("streams", "kill 1", "drain", "undrain", "ping --local", "monitor"):
+            result = self.ctl(NEW_HCCLCTL, *command.split())
+            self.assertEqual((result.returncode, result.stdout), (1, ""), command)
+            self.assertRegex(result.stderr, rf"hccld {OLD.version} does not (support|know)", command)
+        self.assertEqual(self.ctl(NEW_HCCLCTL, "status").returncode, 0)
+
     def test_run_of_each_with_the_daemon_of_the_other(self):
         for hcclctl, hccld, libraries in ((OLD.hcclctl, NEW_HCCLD, OLD.libraries), (NEW_HCCLCTL, OLD.hccld, NEW_LIBRARIES)):
             result = subprocess.run([hcclctl, "run", "--daemon", hccld, "-n", "1", "--devices", "2", "--", OLD.programs["ring"]],
@@ -232,7 +240,7 @@ class Upgrade(Case):
         self.start(installed, "--keeper")
         before = self.worker()
         self.assertEqual(before["version"], OLD.version)
-        job = self.job("rank", [OLD.libraries] * 4, "{root}", "150", "ok")
+        job = self.job("rank", [OLD.libraries] * 4, "{root}", "400", "ok")
         for process in job:
             process.stdout.readline()
         # the others have posted what it has to take, and wait
@@ -247,10 +255,13 @@ class Upgrade(Case):
             self.assertEqual(after[name], before[name], name)
         self.assertEqual((after["sessions"], after["comms"]), (4, 1))
         job[2].send_signal(signal.SIGCONT)
-        # once more, in the middle of transfers: this time the records are the new daemon's own
-        time.sleep(0.2)
+        # once more: this time the records are the new daemon's own. Stopped again, the job cannot end meanwhile.
+        time.sleep(0.02)
+        job[2].send_signal(signal.SIGSTOP)
         os.kill(after["pid"], signal.SIGKILL)
-        self.assertEqual(self.worker(after["pid"])["incarnation"], 3)
+        again = self.worker(after["pid"])
+        self.assertEqual([again[name] for name in ("incarnation", "sessions", "comms")], [3, 4, 1])
+        job[2].send_signal(signal.SIGCONT)
         self.finish(job)
         self.finish(self.job("rank", [OLD.libraries, NEW_LIBRARIES], "{root}", "12", "ok"))
         self.assertNotIn("cannot be used", self.log_text())

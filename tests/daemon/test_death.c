@@ -189,38 +189,12 @@ TEST(a_child_that_holds_the_socket_keeps_nothing)
 
 static void check_member_exit(bool is_killed)
 {
-	struct raw_client client;
-	struct raw_reply reply;
-	struct raw_root root;
 	const struct comm_region *region;
-	uint64_t context;
+	struct raw_client client;
 	pid_t child;
-	int joined[2];
-	char byte;
 
-	check_eq_int(pipe(joined), 0);
 	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
-	context = raw_open_context(&client, 0);
-	raw_root_info(&client, &root);
-	child = fork();
-	if (child == 0) {
-		struct raw_client own;
-
-		raw_client_start(&own, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
-		raw_join_send(&own, &root, 1, 2, raw_open_context(&own, 0), 10000);
-		check_eq_int(raw_receive(&own, &reply), 0);
-		check_eq_int(write(joined[1], "1", 1), 1);
-		if (!is_killed)
-			_exit(3);
-		pause();
-	}
-	raw_join_send(&client, &root, 0, 2, context, 10000);
-	check_eq_int(raw_receive(&client, &reply), 0);
-	check_eq_uint(reply.message->cause, 0);
-	region = mmap(NULL, comm_region_size(2), PROT_READ, MAP_SHARED, reply.packet.fds[0], 0);
-	check(region != MAP_FAILED);
-	raw_reply_free(&reply);
-	check_eq_int(read(joined[0], &byte, 1), 1);
+	child = raw_fork_rank(&client, is_killed ? -1 : 3, &region);
 	if (is_killed)
 		kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
@@ -230,9 +204,7 @@ static void check_member_exit(bool is_killed)
 	check_eq_int(region->members[1].pid, child);
 	check_eq_int(region->members[1].exit, is_killed ? SIGKILL : 3 << 8);
 	check_eq_uint(region->members[0].word, MEMBER_ALIVE);
-	munmap((void *)region, comm_region_size(2));
-	close(joined[0]);
-	close(joined[1]);
+	raw_rank_region_free(region);
 	raw_client_stop(&client);
 }
 

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "proto/feature.h"
 #include "proto/region.h"
 #include "proto/status.h"
 #include "tests/support/private_daemon.h"
@@ -194,38 +195,15 @@ TEST_TIMEOUT(a_join_that_was_cut_off_is_sent_again, 60)
 /* A client that dies while no worker runs. */
 TEST_TIMEOUT(deaths_in_between_are_found, 60)
 {
-	struct raw_client client;
-	struct raw_reply reply;
-	struct raw_root root;
-	const struct comm_region *region;
 	uint32_t sessions, comms, incarnation;
-	uint64_t context;
-	int joined[2], status;
+	const struct comm_region *region;
+	struct raw_client client;
 	pid_t child, worker;
-	char byte;
+	int status;
 
 	start();
-	check_eq_int(pipe(joined), 0);
 	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
-	context = raw_open_context(&client, 0);
-	raw_root_info(&client, &root);
-	child = fork();
-	if (child == 0) {
-		struct raw_client own;
-
-		raw_client_start(&own, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
-		raw_join_send(&own, &root, 1, 2, raw_open_context(&own, 0), 10000);
-		check_eq_int(raw_receive(&own, &reply), 0);
-		check_eq_int(write(joined[1], "1", 1), 1);
-		pause();
-	}
-	raw_join_send(&client, &root, 0, 2, context, 10000);
-	check_eq_int(raw_receive(&client, &reply), 0);
-	check_eq_uint(reply.message->cause, 0);
-	region = mmap(NULL, comm_region_size(2), PROT_READ, MAP_SHARED, reply.packet.fds[0], 0);
-	check(region != MAP_FAILED);
-	raw_reply_free(&reply);
-	check_eq_int(read(joined[0], &byte, 1), 1);
+	child = raw_fork_rank(&client, -1, &region);
 	worker = status_pid(&sessions, &comms, &incarnation);
 	/* stopped, the worker notices nothing */
 	kill(worker, SIGSTOP);
@@ -236,10 +214,47 @@ TEST_TIMEOUT(deaths_in_between_are_found, 60)
 		usleep(20000);
 	check_eq_uint(region->members[1].word, MEMBER_DEAD);
 	check_eq_int(region->members[1].exit, SIGKILL);
-	munmap((void *)region, comm_region_size(2));
-	close(joined[0]);
-	close(joined[1]);
+	raw_rank_region_free(region);
 	raw_client_stop(&client);
+	stop();
+}
+
+static void end_session(uint64_t session)
+{
+	Hccld__Control__KillSession message = HCCLD__CONTROL__KILL_SESSION__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_client tool;
+	struct raw_reply reply;
+
+	raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
+	message.session = session;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_KILL_SESSION;
+	request.kill_session = &message;
+	raw_call(&tool, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+	raw_client_stop(&tool);
+}
+
+/* What both sides have said in HELLO: the next worker sends what the client knows, and no more. */
+TEST_TIMEOUT(features_outlive_the_worker, 60)
+{
+	struct raw_client with, without;
+	struct raw_reply reply;
+
+	start();
+	raw_client_start_with(&with, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	raw_client_start(&without, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	kill_worker();
+	end_session(with.session);
+	check_eq_int(raw_receive(&with, &reply), 0);
+	check_eq_int(reply.message->body_case, HCCLD__CONTROL__REPLY__BODY_FAREWELL);
+	raw_reply_free(&reply);
+	check_eq_int(raw_receive(&with, &reply), -ECONNRESET);
+	end_session(without.session);
+	check_eq_int(raw_receive(&without, &reply), -ECONNRESET);
+	raw_client_stop(&with);
+	raw_client_stop(&without);
 	stop();
 }
 

@@ -26,7 +26,8 @@ HCCLD = str(BUILD / "daemon" / "hccld")
 MAN = pathlib.Path(__file__).resolve().parents[2] / "man"
 FAKE = str(BUILD / "tests" / "hcclctl" / "fake_daemon")
 QUERIES = ["status", "ps", "comms", "devices", "waiting"]
-COMMANDS = QUERIES + ["config", "log", "run", "env", "version"]
+ADMIN = ["streams", "kill", "drain", "undrain", "ping", "monitor"]
+COMMANDS = QUERIES + ADMIN + ["config", "log", "run", "env", "version"]
 
 
 def environment(directory, **more):
@@ -131,6 +132,13 @@ class CommandLine(Case):
 
 
 class Queries(Case):
+    def test_daemon_of_an_older_release(self):
+        self.fake()
+        for command in ADMIN:
+            result = self.call(command, *(["1"] if command == "kill" else []))
+            self.assertEqual((result.returncode, result.stdout), (1, ""), command)
+            self.assertRegex(result.stderr, r"^hcclctl: hccld 9\.8\.7 does not support \w+: update hccld$")
+
     def test_no_daemon(self):
         for command in QUERIES:
             for arguments in ([command], [command, "--json"]):

@@ -94,6 +94,12 @@ bool hccld_context_is_open(const struct hccld_context *asked, uint64_t id)
 	return atomic_load(&asked->open) && asked->id == id;
 }
 
+int hccld_connection_gone_error(struct hccld_connection *connection, const char *when)
+{
+	(void)connection;
+	return hccld_error(CAUSE_DAEMON_GONE, "hccld has ended%s", when);
+}
+
 bool hccld_connection_is_gone(struct hccld_connection *connection)
 {
 	return atomic_load(&gone);

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "proto/region.h"
 #include "tests/support/test.h"
 
 int raw_connect(void)
@@ -69,6 +70,15 @@ static void raw_call_ok(struct raw_client *client, Hccld__Control__Request *requ
 	check_msg(ret_reply->message->cause == 0, "request refused: %s", ret_reply->message->text);
 }
 
+/* A request that must succeed and whose reply has nothing of interest. */
+static void raw_do(struct raw_client *client, Hccld__Control__Request *request)
+{
+	struct raw_reply reply;
+
+	raw_call_ok(client, request, &reply);
+	raw_reply_free(&reply);
+}
+
 static void *raw_map(int fd, uint64_t bytes, int protection)
 {
 	void *base = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
@@ -78,6 +88,12 @@ static void *raw_map(int fd, uint64_t bytes, int protection)
 }
 
 void raw_client_start(struct raw_client *client, Hccld__Control__Hello__Role role)
+{
+	raw_client_start_with(client, role, 0);
+}
+
+void raw_client_start_with(struct raw_client *client, Hccld__Control__Hello__Role role,
+			   uint64_t features)
 {
 	Hccld__Control__Hello hello = HCCLD__CONTROL__HELLO__INIT;
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
@@ -89,6 +105,7 @@ void raw_client_start(struct raw_client *client, Hccld__Control__Hello__Role rol
 	hello.magic = HCCLD_MAGIC;
 	hello.version_low = HCCLD_VERSION_LOW;
 	hello.version_high = HCCLD_VERSION_HIGH;
+	hello.features = features;
 	hello.library = "test";
 	hello.process = "raw-client";
 	hello.role = role;
@@ -147,13 +164,11 @@ void raw_close_context(struct raw_client *client, uint64_t context)
 {
 	Hccld__Control__CloseContext close_context = HCCLD__CONTROL__CLOSE_CONTEXT__INIT;
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	struct raw_reply reply;
 
 	close_context.context = context;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CLOSE_CONTEXT;
 	request.close_context = &close_context;
-	raw_call_ok(client, &request, &reply);
-	raw_reply_free(&reply);
+	raw_do(client, &request);
 }
 
 uint32_t raw_create_stream(struct raw_client *client, uint64_t context)
@@ -178,13 +193,11 @@ void raw_destroy_stream(struct raw_client *client, uint32_t stream)
 {
 	Hccld__Control__DestroyStream destroy = HCCLD__CONTROL__DESTROY_STREAM__INIT;
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	struct raw_reply reply;
 
 	destroy.stream = stream;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_DESTROY_STREAM;
 	request.destroy_stream = &destroy;
-	raw_call_ok(client, &request, &reply);
-	raw_reply_free(&reply);
+	raw_do(client, &request);
 }
 
 uint64_t raw_allocate(struct raw_client *client, uint64_t context, uint64_t bytes, void **ret_base)
@@ -213,13 +226,11 @@ void raw_free(struct raw_client *client, uint64_t segment)
 {
 	Hccld__Control__FreeSegment free_segment = HCCLD__CONTROL__FREE_SEGMENT__INIT;
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	struct raw_reply reply;
 
 	free_segment.segment = segment;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_FREE_SEGMENT;
 	request.free_segment = &free_segment;
-	raw_call_ok(client, &request, &reply);
-	raw_reply_free(&reply);
+	raw_do(client, &request);
 }
 
 void raw_root_info(struct raw_client *client, struct raw_root *ret_root)
@@ -264,28 +275,69 @@ void raw_leave(struct raw_client *client, uint64_t rank)
 {
 	Hccld__Control__LeaveComm leave = HCCLD__CONTROL__LEAVE_COMM__INIT;
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	struct raw_reply reply;
 
 	leave.rank = rank;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LEAVE_COMM;
 	request.leave_comm = &leave;
-	raw_call_ok(client, &request, &reply);
-	raw_reply_free(&reply);
+	raw_do(client, &request);
 }
 
 void raw_open_pair(struct raw_client *client, uint64_t rank, uint32_t send_to)
 {
 	Hccld__Control__OpenPairs open = HCCLD__CONTROL__OPEN_PAIRS__INIT;
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	struct raw_reply reply;
 
 	open.rank = rank;
 	open.n_send_to = 1;
 	open.send_to = &send_to;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_PAIRS;
 	request.open_pairs = &open;
-	raw_call_ok(client, &request, &reply);
+	raw_do(client, &request);
+}
+
+_Noreturn static void rank_process(const struct raw_root *root, int joined_fd, int status)
+{
+	struct raw_client own;
+	struct raw_reply reply;
+
+	raw_client_start(&own, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	raw_join_send(&own, root, 1, 2, raw_open_context(&own, 0), 10000);
+	check_eq_int(raw_receive(&own, &reply), 0);
+	check_eq_int(write(joined_fd, "1", 1), 1);
+	while (status < 0)
+		pause();
+	_exit(status);
+}
+
+pid_t raw_fork_rank(struct raw_client *client, int status, const struct comm_region **ret_region)
+{
+	uint64_t context = raw_open_context(client, 0);
+	struct raw_reply reply;
+	struct raw_root root;
+	int joined[2];
+	pid_t child;
+	char byte;
+
+	check_eq_int(pipe(joined), 0);
+	raw_root_info(client, &root);
+	child = fork();
+	check_ge_int(child, 0);
+	if (child == 0)
+		rank_process(&root, joined[1], status);
+	raw_join_send(client, &root, 0, 2, context, 10000);
+	check_eq_int(raw_receive(client, &reply), 0);
+	check_eq_uint(reply.message->cause, 0);
+	*ret_region = raw_map(reply.packet.fds[0], comm_region_size(2), PROT_READ);
 	raw_reply_free(&reply);
+	check_eq_int(read(joined[0], &byte, 1), 1);
+	close(joined[0]);
+	close(joined[1]);
+	return child;
+}
+
+void raw_rank_region_free(const struct comm_region *region)
+{
+	munmap((void *)region, comm_region_size(2));
 }
 
 void raw_status(struct raw_reply *ret_reply)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "proto/control.pb-c.h"
 #include "proto/packet.h"
@@ -34,6 +35,9 @@ struct raw_reply {
 int raw_connect(void);
 /* With HELLO and mapped regions; @role TOOL: HELLO only. */
 void raw_client_start(struct raw_client *client, Hccld__Control__Hello__Role role);
+/* The same as a client that has @features (proto/feature.h); raw_client_start() has none. */
+void raw_client_start_with(struct raw_client *client, Hccld__Control__Hello__Role role,
+			   uint64_t features);
 /* Closes socket and mappings. */
 void raw_client_stop(struct raw_client *client);
 
@@ -72,6 +76,15 @@ uint64_t raw_join_send(struct raw_client *client, const struct raw_root *root, u
 		       uint32_t size, uint64_t context, uint32_t deadline_ms);
 void raw_leave(struct raw_client *client, uint64_t rank);
 void raw_open_pair(struct raw_client *client, uint64_t rank, uint32_t send_to);
+
+/*
+ * A communicator of two: rank 0 is @client's, rank 1 a forked process, which has joined when this
+ * returns, and exits with @status, or waits for ever (-1). Returns its pid; *ret_region is mapped,
+ * raw_rank_region_free() undoes that.
+ */
+struct comm_region;
+pid_t raw_fork_rank(struct raw_client *client, int status, const struct comm_region **ret_region);
+void raw_rank_region_free(const struct comm_region *region);
 
 /* A status report, of a tool's connection of its own. Freed by raw_reply_free(). */
 void raw_status(struct raw_reply *ret_reply);

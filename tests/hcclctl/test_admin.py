@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+hcclctl streams, kill, drain, ping, monitor, the verdict of a deadlock, and the completion for bash, with a real daemon and
+real programs: test_admin.py SOURCE BUILD [TEST...]
+"""
+import ctypes
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+SOURCE, BUILD = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
+HCCLD, HCCLCTL = str(BUILD / "daemon/hccld"), str(BUILD / "hcclctl/hcclctl")
+RANK, CIRCLE = str(BUILD / "tests/hcclctl/admin_rank"), str(BUILD / "tests/hcclctl/circle")
+COMPLETION = SOURCE / "hcclctl/completion.bash"
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
+SCALE = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
+
+
+def wait_for(condition, what, seconds=30):
+    end = time.monotonic() + seconds * SCALE
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds * SCALE} s")
+        time.sleep(0.02)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="test-admin-")
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.socket = os.path.join(self.directory, "s")
+        self.env = dict(os.environ, HCCLD_SOCKET=self.socket, XDG_RUNTIME_DIR=self.directory, TMPDIR=self.directory)
+        self.jobs = 0
+
+    def start(self, keeper="--no-keeper"):
+        ready, told = os.pipe()
+        log = open(os.path.join(self.directory, "log"), "a", encoding="utf-8")
+        self.addCleanup(log.close)
+        daemon = subprocess.Popen([HCCLD, "--socket", self.socket, "--device-memory", "256M", "--ready-fd", str(told), keeper],
+                                  pass_fds=[told], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        os.close(told)
+        self.addCleanup(self.stop, daemon)
+        self.assertEqual(os.read(ready, 2), b"1\n", self.log())
+        os.close(ready)
+        return daemon
+
+    def stop(self, daemon):
+        if daemon.poll() is None:
+            daemon.send_signal(signal.SIGCONT)
+            daemon.terminate()
+        daemon.wait(30 * SCALE)
+
+    def log(self):
+        return pathlib.Path(self.directory, "log").read_text(encoding="utf-8")
+
+    def job(self, program, ranks, *arguments):
+        """The processes, once each has printed its first line."""
+        self.jobs += 1
+        root = os.path.join(self.directory, f"root.{self.jobs}")
+        processes = [subprocess.Popen([program, root, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True,
+                                      env=dict(self.env, RANK_ID=str(i), RANK_SIZE=str(ranks), DEVICE_ID=str(i)))
+                     for i in range(ranks)]
+        for process in processes:
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+        for process in processes:
+            self.assertTrue(process.stdout.readline(), "it ended")
+        return processes
+
+    def ctl(self, *arguments, **more):
+        return subprocess.run([HCCLCTL, *arguments], env=dict(self.env, **more), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=60 * SCALE, check=False)
+
+    def json(self, *arguments):
+        result = self.ctl(*arguments, "--json")
+        self.assertEqual(result.stderr, "")
+        return json.loads(result.stdout)
+
+
+class Streams(Case):
+    def test_what_each_is_at(self):
+        self.start()
+        self.assertEqual(self.json("streams"), {"streams": []})
+        job = self.job(CIRCLE, 3)
+        wait_for(lambda: all(s["head"] for s in self.json("streams")["streams"]), "all wait")
+        streams = self.json("streams")["streams"]
+        self.assertEqual(sorted(s["pid"] for s in streams), sorted(p.pid for p in job))
+        for stream in streams:
+            rank = [p.pid for p in job].index(stream["pid"])
+            self.assertEqual((stream["head"], stream["queued_tasks"], stream["moving"], stream["device"]),
+                             ("batch", 1, False, rank))
+            self.assertGreater(stream["submitted"], stream["completed"])
+            self.assertIn(f"rank {rank} (pid {stream['pid']}) waits for rank {(rank + 2) % 3} ", stream["reason"])
+        self.assertEqual([s["pid"] for s in self.json("streams", "--pid", str(job[1].pid))["streams"]], [job[1].pid])
+        one = str(streams[2]["session"])
+        self.assertEqual([str(s["session"]) for s in self.json("streams", "--session", one)["streams"]], [one])
+        self.assertIn("waits for rank", self.ctl("streams").stdout)
+        self.assertIn("no such stream", self.ctl("streams", "--session", "99999").stdout)
+        for wrong in (["--pid", "x"], ["--pid", "0"], ["--session", "-1"], ["--session", ""], ["1"]):
+            self.assertEqual(self.ctl("streams", *wrong).returncode, 2, wrong)
+
+    def test_a_circle_is_named_whole(self):
+        self.start()
+        job = self.job(CIRCLE, 4)
+        status = wait_for(lambda: (lambda s: s if not s["healthy"] else None)(self.json("status")), "it is stuck")
+        # from whichever has waited longest
+        ranks = re.search(r"; deadlock: (.*)", status["verdict"])[1]
+        order = [int(r) for r in re.findall(r"rank (\d+)", ranks)]
+        self.assertEqual(len(order), 5, status["verdict"])
+        self.assertEqual(order, [(order[0] - i) % 4 for i in range(5)])
+        self.assertIn(f"rank {order[0]} (pid {job[order[0]].pid}) waits for rank {order[1]}", ranks)
+        self.assertEqual(self.ctl("status").returncode, 1)
+
+
+class Kill(Case):
+    def test_the_process_and_its_peers_are_told(self):
+        self.start()
+        job = self.job(RANK, 2, "1000000", "any")
+        result = self.ctl("kill", f"pid:{job[1].pid}")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, rf"^session \d+ of process 'admin_rank' \(pid {job[1].pid}, uid {os.getuid()}\) has ended$")
+        words = f"session ended by an administrator (uid {os.getuid()})"
+        for rank, process in enumerate(job):
+            _, err = process.communicate(timeout=60 * SCALE)
+            self.assertEqual(process.returncode, 3, err)
+            self.assertIn(words, err)
+            if rank != 1:
+                self.assertIn(f"rank 1, pid {job[1].pid}, {words}", err)
+        wait_for(lambda: self.json("status")["sessions"] == 0, "all is gone")
+        self.assertEqual(sum(d["memory_used"] for d in self.json("status")["devices"]), 0)
+        self.assertRegex(self.log(), rf"session \d+ of process 'admin_rank' \(pid {job[1].pid}, .*is ended by uid {os.getuid()} ")
+
+    def test_arguments(self):
+        self.start()
+        for wrong in ([], ["x"], ["0"], ["pid:"], ["pid:x"], ["-1"], ["1", "y"]):
+            self.assertEqual(self.ctl("kill", *wrong).returncode, 2, wrong)
+        result = self.ctl("kill", "12345")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("there is no session 12345", result.stderr)
+        self.assertEqual(self.ctl("kill", "pid:1").returncode, 1)
+        self.assertEqual(self.ctl("kill", "1", HCCLD_SOCKET=self.socket + "x").returncode, 3)
+
+    def test_several_and_one_that_is_not_there(self):
+        self.start()
+        # not of one communicator: who loses a peer may end by itself
+        job = self.job(CIRCLE, 2) + self.job(CIRCLE, 2)
+        numbers = {s["pid"]: str(s["session"]) for s in self.json("ps")["sessions"]}
+        numbers = [numbers[job[1].pid], numbers[job[2].pid]]
+        result = self.ctl("kill", "--json", numbers[0], "999", numbers[1])
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual([str(s["session"]) for s in json.loads(result.stdout)["ended"]], numbers)
+        for process in job:
+            process.wait(60 * SCALE)
+
+
+class Drain(Case):
+    def test_nothing_new_until_undrain(self):
+        self.start()
+        job = self.job(RANK, 2, "1000000", "any")
+        self.assertEqual(self.ctl("drain").returncode, 0)
+        self.assertIs(self.json("drain")["draining"], True)
+        late = subprocess.run([RANK, self.socket + ".root", "1", "ok"], capture_output=True, text=True, timeout=60 * SCALE, check=False,
+                              env=dict(self.env, RANK_ID="0", RANK_SIZE="1", DEVICE_ID="0"))
+        self.assertEqual(late.returncode, 1)
+        self.assertIn(f"being drained: user {os.getuid()} lets no new programs in", late.stderr)
+        self.assertIn("being drained", self.ctl("status").stdout.splitlines()[0])
+        self.assertEqual(self.json("status")["draining"]["uid"], os.getuid())
+        result = self.ctl("drain", "--wait", "0")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("2 sessions and 1 communicator run on", result.stdout)
+        self.assertEqual(self.ctl("drain", "--wait=1").returncode, 1)
+        waiter = subprocess.Popen([HCCLCTL, "drain", "--wait"], env=self.env, stdout=subprocess.PIPE, text=True)
+        time.sleep(0.2)
+        self.assertIsNone(waiter.poll())
+        for process in job:
+            process.kill()
+        out, _ = waiter.communicate(timeout=30 * SCALE)
+        self.assertEqual((waiter.returncode, out), (0, "no new programs are let in; nothing runs\n"))
+        self.assertEqual(self.ctl("undrain").returncode, 0)
+        self.assertIsNone(self.json("status")["draining"])
+        self.job(RANK, 2, "3", "ok")
+        for wrong in (["--wait", "x"], ["--wait=x"], ["1"], ["--wait=-1"]):
+            self.assertEqual(self.ctl("drain", *wrong).returncode, 2, wrong)
+        self.assertIn(f"asked by uid {os.getuid()}", self.log())
+
+    def test_it_outlives_the_daemon(self):
+        self.start("--keeper")
+        self.assertEqual(self.ctl("drain").returncode, 0)
+        before = self.json("status")
+        os.kill(before["pid"], signal.SIGKILL)
+        wait_for(lambda: self.ctl("status").returncode == 0 and self.json("status")["pid"] != before["pid"], "the next one serves")
+        after = self.json("status")
+        self.assertEqual(after["incarnation"], before["incarnation"] + 1)
+        self.assertGreaterEqual(after["draining"]["age_ms"], before["draining"]["age_ms"])
+        self.assertEqual(self.ctl("undrain").returncode, 0)
+
+
+class Ping(Case):
+    def test_exit_status(self):
+        daemon = self.start()
+        for arguments in ([], ["--local"], ["--quiet"], ["--timeout", "3000"]):
+            result = self.ctl("ping", *arguments)
+            self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
+            self.assertEqual(bool(result.stdout), "--quiet" not in arguments)
+        self.assertGreater(self.json("ping")["round_trip_us"], 0)
+        daemon.send_signal(signal.SIGSTOP)
+        started = time.monotonic()
+        result = self.ctl("ping", "--local", "--timeout", "200")
+        self.assertEqual(result.returncode, 1)
+        self.assertLess(time.monotonic() - started, 4 * SCALE)
+        self.assertIn("does not answer within 0.2 s", result.stderr)
+        result = self.ctl("ping", "--quiet", "--timeout", "200")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", ""))
+        daemon.send_signal(signal.SIGCONT)
+        self.stop(daemon)
+        result = self.ctl("ping", "--quiet")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (2, "", ""))
+        self.assertEqual(self.ctl("ping").returncode, 2)
+        self.assertEqual(self.ctl("ping", "--timeout", "0").returncode, 2)
+
+
+    def test_an_engine_that_does_not_pass(self):
+        """Its thread alone is stopped, by ptrace: the control thread answers, and ping is not content."""
+        daemon = self.start()
+        threads = {pathlib.Path(path, "comm").read_text(encoding="utf-8").strip(): int(path.name)
+                   for path in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()}
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        if libc.ptrace(PTRACE_SEIZE, threads["hccld-engine"], None, None):
+            self.fail(f"ptrace: {os.strerror(ctypes.get_errno())}")
+        self.assertEqual(libc.ptrace(PTRACE_INTERRUPT, threads["hccld-engine"], None, None), 0)
+        os.waitpid(threads["hccld-engine"], 0x40000000)  # __WALL
+        result = self.ctl("ping", "--timeout", "300")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertEqual(self.ctl("version").returncode, 0)
+        for _ in range(70):  # more than are kept
+            self.assertEqual(self.ctl("ping", "--quiet", "--timeout", "20").returncode, 1)
+        self.assertIn("earlier pings", self.ctl("ping").stderr)
+        self.assertEqual(libc.ptrace(PTRACE_DETACH, threads["hccld-engine"], None, None), 0)
+        wait_for(lambda: self.ctl("ping").returncode == 0, "the engine passes")
+
+
+class Monitor(Case):
+    def watch(self, *arguments):
+        """The process and its lines so far, as dictionaries."""
+        process = subprocess.Popen([HCCLCTL, "monitor", *arguments], env=self.env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        lines = []
+
+        def read():
+            for line in process.stdout:
+                lines.append(json.loads(line))
+        thread = threading.Thread(target=read)
+        thread.start()
+        self.addCleanup(lambda: (process.stdout.close(), process.stderr.close()))
+        self.addCleanup(thread.join)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, lines
+
+    def test_events_and_a_clean_end(self):
+        daemon = self.start()
+        process, lines = self.watch()
+        wait_for(lambda: lines, "it begins")
+        self.assertEqual((lines[0]["event"], lines[0]["incarnation"], lines[0]["pid"]), ("monitor", 1, daemon.pid))
+        for rank in self.job(RANK, 2, "3", "ok"):
+            rank.wait(30 * SCALE)
+        wait_for(lambda: sum(line["event"] == "session-end" for line in lines) == 2, "both end")
+        kinds = [line["event"] for line in lines]
+        self.assertEqual(kinds.count("session-start"), 2)
+        self.assertEqual((kinds.count("comm-ready"), kinds.count("comm-gone")), (1, 1))
+        self.assertLess(kinds.index("session-start"), kinds.index("comm-ready"))
+        for line in lines:
+            if line["event"] == "session-end":
+                self.assertEqual(line["text"], "exited with status 0")
+                self.assertEqual(line["process"], "admin_rank")
+        self.stop(daemon)
+        self.assertEqual(process.wait(30 * SCALE), 0)
+
+    def test_follow_over_a_restart(self):
+        self.start("--keeper")
+        _, lines = self.watch("--follow")
+        wait_for(lambda: lines, "it begins")
+        os.kill(lines[0]["pid"], signal.SIGKILL)
+        wait_for(lambda: len(lines) == 3, "it is there again")
+        self.assertEqual([line["event"] for line in lines], ["monitor", "gone", "restart"])
+        self.assertEqual(lines[2]["incarnation"], 2)
+        self.ctl("drain")
+        wait_for(lambda: lines[-1]["event"] == "drain", "events come again")
+
+    def test_no_daemon(self):
+        self.assertEqual(self.ctl("monitor").returncode, 3)
+
+
+class Completion(Case):
+    def complete(self, *words):
+        script = f"""source {COMPLETION}
+COMP_WORDS=("$@"); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_hcclctl_complete; printf '%s\\n' "${{COMPREPLY[@]}}" """
+        result = subprocess.run(["bash", "-c", script, "bash", HCCLCTL, *words], env=self.env, capture_output=True, text=True,
+                                timeout=60 * SCALE, check=False)
+        self.assertEqual(result.stderr, "")
+        return set(result.stdout.split())
+
+    def test_commands_and_options_are_those_of_the_help(self):
+        overview = self.ctl("--help").stdout
+        commands = set(re.findall(r"^  (\w+) ", overview.split("Commands:")[1].split("Options:")[0], re.M))
+        self.assertIn("drain", commands)
+        self.assertEqual(self.complete(""), commands | {"help"})
+        self.assertEqual(self.complete("help", ""), commands | {"help"})
+        self.assertEqual(self.complete("--socket", "/x", "stre"), {"streams"})
+        for command in commands:
+            text = self.ctl(command, "--help").stdout
+            options = {o for o in re.findall(r"^ +(--?[a-z][a-z-]*)(?:, (--[a-z-]+))?", text, re.M) for o in o if o}
+            found = self.complete(command, "-")
+            self.assertLessEqual(options, found, command)
+            for option in found:
+                self.assertIn(option, text)
+        self.assertEqual(self.complete("drain", "--w"), {"--wait"})
+
+    def test_sessions_and_processes(self):
+        self.assertEqual(self.complete("kill", ""), set())
+        self.start()
+        self.job(CIRCLE, 2)
+        sessions = self.json("ps")["sessions"]
+        self.assertEqual(self.complete("kill", ""), {str(s["session"]) for s in sessions})
+        self.assertEqual(self.complete("streams", "--pid", ""), {str(s["pid"]) for s in sessions})
+        self.assertEqual(self.complete("streams", "--session", ""), {str(s["session"]) for s in sessions})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
