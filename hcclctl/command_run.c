@@ -48,6 +48,7 @@ static void usage(FILE *file)
 	      "  -v, --verbose          say which daemon is used\n"
 	      "  -h, --help             this text\n\n"
 	      "For the private daemon (each implies --private; see hccld(8)):\n"
+	      "      --config FILE      its settings; the number of devices is that of --devices\n"
 	      "      --device-memory SIZE, --soc-name NAME, --copy-threads N, --allow-duplicate-items,\n"
 	      "      --keeper, --log-level LEVEL\n"
 	      "      --daemon PROGRAM   the hccld to start (default: of this installation)\n\n"
@@ -80,6 +81,7 @@ static const struct option options[] = {
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "daemon", required_argument, NULL, RUN_DAEMON },
+	{ "config", required_argument, NULL, RUN_FOR_DAEMON },
 	{ "device-memory", required_argument, NULL, RUN_FOR_DAEMON },
 	{ "soc-name", required_argument, NULL, RUN_FOR_DAEMON },
 	{ "copy-threads", required_argument, NULL, RUN_FOR_DAEMON },

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "proto/clock.h"
 #include "proto/region.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/test.h"
@@ -32,6 +33,7 @@ static struct {
 	} stored[STORED_MAX];
 	int stored_count;
 	bool is_ready;
+	uint64_t reloading_us; /* MONOTONIC_USEC of the last RELOADING=1 */
 	int watchdogs, stored_without_poll;
 	pid_t pid;
 } manager;
@@ -80,6 +82,10 @@ static void manager_obey(char *message, int fd)
 	while ((line = strsep(&message, "\n"))) {
 		if (strcmp(line, "READY=1") == 0)
 			manager.is_ready = true;
+		else if (strcmp(line, "RELOADING=1") == 0)
+			manager.is_ready = false;
+		else if (strncmp(line, "MONOTONIC_USEC=", 15) == 0)
+			manager.reloading_us = strtoull(line + 15, NULL, 10);
 		else if (strcmp(line, "WATCHDOG=1") == 0)
 			manager.watchdogs++;
 		else if (strcmp(line, "FDSTORE=1") == 0)
@@ -351,4 +357,20 @@ TEST_TIMEOUT(two_daemons_at_a_time, 60)
 		check_eq_int(alive, 1);
 		manager_close();
 	}
+}
+
+/* RELOADING=1 with the time, then READY=1. */
+TEST_TIMEOUT(a_reload_is_told, 60)
+{
+	uint64_t before = clock_now_ns() / 1000;
+
+	manager_open();
+	manager_start();
+	check_eq_int(kill(manager.pid, SIGHUP), 0);
+	for (unsigned i = 0; !(manager.reloading_us && manager.is_ready) && i < 1000 * test_timeout_scale(); i++)
+		manager_receive(10);
+	check_ge_uint(manager.reloading_us, before);
+	check_le_uint(manager.reloading_us, clock_now_ns() / 1000);
+	check(manager.is_ready);
+	manager_close();
 }

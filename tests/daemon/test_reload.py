@@ -195,7 +195,64 @@ class Reload(Case):
             os.kill(daemon.pid, signal.SIGHUP)
         self.wait_for_log("the configuration was read again")
         self.assertEqual(self.daemon_says()["devices"], 8)
-        self.assertEqual(len(os.listdir(f"/proc/{daemon.pid}/fd")), fds)
+        end = time.monotonic() + PATIENCE_S
+        while len(os.listdir(f"/proc/{daemon.pid}/fd")) > fds:  # the connection of the last question is being closed
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+
+class Sinks(Case):
+    """Whoever is to read the log does not hold up the daemon."""
+
+    def serve(self, sink):
+        self.write("")
+        ready, daemon_ready = os.pipe()
+        daemon = subprocess.Popen([HCCLD, "--config", str(self.file), "--device-memory", "64M", "--no-keeper", "--ready-fd",
+                                   str(daemon_ready)], pass_fds=[daemon_ready], stderr=sink, env=self.environment())
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.terminate)
+        os.close(daemon_ready)
+        self.assertEqual(os.read(ready, 2), b"1\n")
+        os.close(ready)
+        self.write("[devices]\n" + "junk\n" * 400)
+        return daemon
+
+    def lost(self):
+        result = self.call(HCCLCTL, "config", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)["log_lines_lost"]
+
+    def make_noise(self, daemon):
+        """Until lines are lost."""
+        end = time.monotonic() + PATIENCE_S
+        while not self.lost():
+            self.assertLess(time.monotonic(), end)
+            os.kill(daemon.pid, signal.SIGHUP)
+        self.assertIsNone(daemon.poll())
+
+    def test_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            self.make_noise(self.serve(full))
+
+    def test_reader_that_does_not_read(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        daemon = self.serve(writer)
+        os.close(writer)
+        self.make_noise(daemon)
+        self.assertTrue(os.read(reader, 1 << 20))
+
+    def test_reader_that_is_gone(self):
+        reader, writer = os.pipe()
+        daemon = self.serve(writer)
+        os.close(writer)
+        os.close(reader)
+        self.make_noise(daemon)
+
+    def test_no_standard_error(self):
+        daemon = self.serve(subprocess.DEVNULL)
+        os.kill(daemon.pid, signal.SIGHUP)
+        self.assertEqual(self.lost(), 0)
 
 
 class Tool(Case):
