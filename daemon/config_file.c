@@ -19,6 +19,7 @@
 #include "proto/cleanup.h"
 
 #define FILE_SIZE_MAX (1u << 20)
+#define NAME_MAX_BYTES 220u
 #define LINE_MAX_BYTES 190 /* libinih has room for no more than INI_MAX_LINE in all */
 
 struct reader {
@@ -176,8 +177,11 @@ static int read_value(void *user, const char *section, const char *key, const ch
 void config_read_text(const char *name, const char *text, size_t size, struct config *config,
 		      struct config_report *report)
 {
+	size_t length = strlen(name);
+	/* the end of a long path says more than its begin, and leaves room for the line */
 	struct reader reader = {
-		.name = name, .next = text, .end = text + size, .config = config, .report = report
+		.name = length > NAME_MAX_BYTES ? name + length - NAME_MAX_BYTES : name,
+		.next = text, .end = text + size, .config = config, .report = report
 	};
 	uint32_t count = report->count;
 
@@ -235,8 +239,11 @@ void config_read_file(const char *path, bool may_miss, struct config *config,
 			report->count = count;
 		return;
 	}
-	snprintf(config->files + length, sizeof(config->files) - length, "%s%s", length ? "\n" : "",
-		 path);
+	if (length + strlen(path) + sizeof("\n...\n") < sizeof(config->files))
+		snprintf(config->files + length, sizeof(config->files) - length, "%s%s",
+			 length ? "\n" : "", path);
+	else if (!length || config->files[length - 1] != '.')
+		strcat(config->files, "\n...");
 	config_read_text(path, content, size, config, report);
 }
 

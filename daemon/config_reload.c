@@ -18,7 +18,9 @@ static bool take_over(const struct setting *setting, struct config *config, stru
 
 	setting_format(setting, config, before, sizeof(before));
 	setting_format(setting, fresh, after, sizeof(after));
-	if (strcmp(before, after) == 0) {
+	/* an automatic value stays the one that was found at the start */
+	if (strcmp(before, after) == 0 || (config_origin(config, setting)->is_word &&
+					   config_origin(fresh, setting)->is_word)) {
 		/* it may have moved to another line */
 		*config_origin(config, setting) = *config_origin(fresh, setting);
 		return false;

@@ -12,6 +12,8 @@
 #include "proto/limits.h"
 #include "proto/spelling.h"
 
+#define PROBLEMS_TOLD_MAX 100u /* a file of nonsense does not flood the log */
+
 /* Where a field is, if it has the right type. */
 #define AT(ctype, field) \
 	_Generic(((struct config *)0)->field, ctype : offsetof(struct config, field))
@@ -158,8 +160,10 @@ void config_complain(struct config_report *report, const char *format, ...)
 	vsnprintf(problem, sizeof(problem), format, args);
 	va_end(args);
 	report->count++;
-	if (report->say)
+	if (report->say && report->count <= PROBLEMS_TOLD_MAX)
 		report->say(report->data, problem);
+	else if (report->say && report->count == PROBLEMS_TOLD_MAX + 1)
+		report->say(report->data, "there are more, which are not listed");
 }
 
 int config_set(struct config *config, const struct setting *setting, const char *value,

@@ -12,7 +12,7 @@
 #include "tests/support/test.h"
 
 static struct config config;
-static char told[8192];
+static char told[65536];
 
 static void tell(void *data, const char *problem)
 {
@@ -271,6 +271,32 @@ TEST(lines_of_any_length_and_content)
 	check_eq_uint(read_text("\xEF\xBB\xBF[devices]\ndevices = 4\n"), 0);
 	check_eq_uint(read_text(""), 0);
 	check_eq_uint(read_text("\n\n"), 0);
+}
+
+/* A file of nonsense is told to be one in a bounded number of sentences; names of any length leave the line readable. */
+TEST(many_problems_and_long_names)
+{
+	static char text[64000], name[3000];
+	struct config_report report = { .say = tell };
+	size_t lines = 0;
+
+	strcpy(text, "[daemon]\n");
+	for (int i = 0; i < 2000; i++)
+		strcat(text, "junk\n");
+	memset(name, 'n', sizeof(name) - 1);
+	told[0] = 0;
+	config_init(&config);
+	config_read_text(name, text, strlen(text), &config, &report);
+	check_eq_uint(report.count, 2000);
+	for (const char *p = told; *p; p++)
+		lines += *p == '\n';
+	check_lt_uint(lines, 102);
+	check_eq_uint(read_text(""), 0);
+	report.count = 0;
+	strcpy(text, "[log]\nlog_level = debug\n");
+	config_read_text(name, text, strlen(text), &config, &report);
+	check_eq_uint(report.count, 0);
+	check_str_contains(origin_of("log_level")->where, "nnn:2");
 }
 
 /* default < files in order < environment < command line */

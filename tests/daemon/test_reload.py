@@ -177,6 +177,14 @@ class Reload(Case):
         self.assertEqual(self.daemon_says()["soc_name"], "Later")
         self.assertIn(f"{self.file}:4: expected [section] or key = value", self.log.read_text())
 
+    def test_a_reload_without_a_change(self):
+        """Automatic values are none, also where the environment has been used up."""
+        self.write("")
+        daemon = self.start()
+        os.kill(daemon.pid, signal.SIGHUP)
+        self.wait_for_log("the configuration was read again: 0 settings changed")
+        self.assertNotIn("needs a restart", self.log.read_text())
+
     def test_the_command_line_stays(self):
         self.write("[devices]\nsoc_name = A\n")
         daemon = self.start("--no-keeper", "--no-allow-duplicate-items")
