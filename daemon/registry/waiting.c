@@ -541,16 +541,16 @@ void waiting_explain(const struct waiting *waiting, struct text *text)
 		text_add(text, "has no work queued");
 }
 
+static const char *const task_names[] = {
+	[TASK_BATCH] = "batch",		   [TASK_BARRIER] = "barrier",
+	[TASK_RECORD] = "event-record",	   [TASK_WAIT_EVENT] = "event-wait",
+	[TASK_HOST] = "host-function",	   [TASK_WRITE] = "value-write",
+	[TASK_WAIT_VALUE] = "value-wait",
+};
+
 static const char *task_name(uint8_t kind)
 {
-	switch (kind) {
-	case TASK_BATCH:
-		return "batch";
-	case TASK_BARRIER:
-		return "barrier";
-	default:
-		return "task";
-	}
+	return kind < sizeof(task_names) / sizeof(*task_names) && task_names[kind] ? task_names[kind] : "task";
 }
 
 static uint32_t count_tasks(const struct stream_ring *ring)

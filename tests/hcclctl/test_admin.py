@@ -19,7 +19,7 @@ import unittest
 
 SOURCE, BUILD = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
 HCCLD, HCCLCTL = str(BUILD / "daemon/hccld"), str(BUILD / "hcclctl/hcclctl")
-RANK, CIRCLE = str(BUILD / "tests/hcclctl/admin_rank"), str(BUILD / "tests/hcclctl/circle")
+RANK, CIRCLE, VALUE_WAIT = (str(BUILD / "tests/hcclctl" / name) for name in ("admin_rank", "circle", "value_wait"))
 COMPLETION = SOURCE / "hcclctl/completion.bash"
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 SCALE = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
@@ -112,6 +112,15 @@ class Streams(Case):
         self.assertIn("no such stream", self.ctl("streams", "--session", "99999").stdout)
         for wrong in (["--pid", "x"], ["--pid", "0"], ["--session", "-1"], ["--session", ""], ["1"]):
             self.assertEqual(self.ctl("streams", *wrong).returncode, 2, wrong)
+
+    def test_what_is_no_transfer_has_a_name(self):
+        self.start()
+        process = self.job(VALUE_WAIT, 1)[0]
+        stream = wait_for(lambda: [s for s in self.json("streams")["streams"] if s["head"]], "it waits")[0]
+        self.assertEqual((stream["head"], stream["queued_tasks"], stream["moving"]), ("value-wait", 1, False))
+        self.assertIn("waits", stream["reason"])
+        self.assertEqual(self.ctl("kill", str(stream["session"])).returncode, 0)
+        self.assertEqual(process.wait(60 * SCALE), 0)
 
     def test_a_circle_is_named_whole(self):
         self.start()
