@@ -9,6 +9,7 @@
 #include "client/connection.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
@@ -165,15 +166,27 @@ static void fail_all(struct hccld_connection *connection)
 	connection->calls = NULL;
 }
 
-/* With `sending`. The socket blocks for a slice at a time, so that a hang-up is noticed. */
-static int send_packed(struct hccld_connection *connection, const void *data, size_t size)
+/* With `sending`. The socket blocks for a slice at a time, so that a hang-up is noticed. @fd goes with it; -1: none. */
+static int send_packed(struct hccld_connection *connection, const void *data, size_t size, int fd)
 {
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr header;
+	} control = { .header = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int)) } };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		message.msg_control = control.space;
+		message.msg_controllen = sizeof(control.space);
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	}
 	for (;;) {
 		struct pollfd pollfd = { .fd = connection->fd, .events = POLLOUT };
 
 		if (atomic_load_explicit(&connection->gone, memory_order_relaxed))
 			return -ENOTCONN;
-		if (send(connection->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+		if (sendmsg(connection->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
 			return 0;
 		if (errno == EINTR)
 			continue;
@@ -183,8 +196,9 @@ static int send_packed(struct hccld_connection *connection, const void *data, si
 	}
 }
 
-int hccld_call_start(struct hccld_connection *connection, Hccld__Control__Request *request,
-		     struct hccld_call *call)
+/* hccld_call_start() with a descriptor, which stays the caller's; -1: none. */
+static int call_start(struct hccld_connection *connection, Hccld__Control__Request *request,
+		      struct hccld_call *call, int fd)
 {
 	CLEANUP(cancel_restore)
 	__attribute__((unused)) int cancel = cancel_off();
@@ -220,7 +234,7 @@ int hccld_call_start(struct hccld_connection *connection, Hccld__Control__Reques
 	pthread_mutex_unlock(&connection->mutex);
 
 	call->incarnation = incarnation_of(connection);
-	r = send_packed(connection, call->packed, call->packed_size);
+	r = send_packed(connection, call->packed, call->packed_size, fd);
 	pthread_mutex_unlock(&connection->sending);
 	if (r < 0) {
 		pthread_mutex_lock(&connection->mutex);
@@ -231,6 +245,12 @@ int hccld_call_start(struct hccld_connection *connection, Hccld__Control__Reques
 		return hccld_connection_gone_error(connection, "");
 	}
 	return 0;
+}
+
+int hccld_call_start(struct hccld_connection *connection, Hccld__Control__Request *request,
+		     struct hccld_call *call)
+{
+	return call_start(connection, request, call, -1);
 }
 
 /* With `mutex`: a packet that no request has asked for. */
@@ -355,7 +375,7 @@ static void send_again(struct hccld_connection *connection, struct hccld_call *c
 	call->incarnation = incarnation_of(connection);
 	call->lost_ns = 0;
 	call->give_up_ns = clock_now_ns() + call->patience_ms * UINT64_C(1000000);
-	r = send_packed(connection, call->packed, call->packed_size);
+	r = send_packed(connection, call->packed, call->packed_size, -1);
 	pthread_mutex_unlock(&connection->sending);
 	pthread_mutex_lock(&connection->mutex);
 	if (r < 0)
@@ -454,8 +474,7 @@ static void connection_freep(struct hccld_connection **connection)
 	hccld_connection_free(*connection);
 }
 
-static int say_hello(struct hccld_connection *connection, Hccld__Control__Hello__Role role,
-		     struct hccld_call *ret_hello)
+static int say_hello(struct hccld_connection *connection, Hccld__Control__Hello__Role role, int namespace_fd, struct hccld_call *ret_hello)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__Hello hello = HCCLD__CONTROL__HELLO__INIT;
@@ -472,7 +491,7 @@ static int say_hello(struct hccld_connection *connection, Hccld__Control__Hello_
 	hello.role = role;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_HELLO;
 	request.hello = &hello;
-	r = hccld_call_start(connection, &request, ret_hello);
+	r = call_start(connection, &request, ret_hello, namespace_fd);
 	if (r < 0)
 		return r;
 	r = hccld_call_wait(connection, ret_hello);
@@ -482,6 +501,27 @@ static int say_hello(struct hccld_connection *connection, Hccld__Control__Hello_
 	if (r < 0)
 		hccld_call_end(ret_hello);
 	return r;
+}
+
+/*
+ * A client tells which user namespace it is in, so that only processes of one share memory. A daemon of release 0.1.0 hangs up, or cannot be
+ * sent descriptors at all: it gets the same HELLO without.
+ */
+static int connection_hello(struct hccld_connection *connection, Hccld__Control__Hello__Role role, struct hccld_call *ret_hello)
+{
+	CLEANUP(close_fdp) int namespace_fd = -1;
+	int r;
+
+	if (role == HCCLD__CONTROL__HELLO__ROLE__CLIENT)
+		namespace_fd = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
+	r = say_hello(connection, role, namespace_fd, ret_hello);
+	if (namespace_fd < 0 || r != -ENOTCONN)
+		return r;
+	hccld_error_forget();
+	close_fdp(&connection->fd);
+	atomic_store(&connection->gone, false);
+	r = socket_connect(connection->path, &connection->fd);
+	return r < 0 ? r : say_hello(connection, role, -1, ret_hello);
 }
 
 int hccld_connection_new(Hccld__Control__Hello__Role role, struct hccld_call *ret_hello,
@@ -511,7 +551,7 @@ int hccld_connection_new(Hccld__Control__Hello__Role role, struct hccld_call *re
 	r = socket_connect(connection->path, &connection->fd);
 	if (r < 0)
 		return r;
-	r = say_hello(connection, role, ret_hello);
+	r = connection_hello(connection, role, ret_hello);
 	if (r < 0)
 		return r;
 	*ret_connection = take_ptr(&connection);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/process.h"
@@ -26,6 +27,8 @@ enum option_id {
 	OPTION_SETTING = 1000, /* and the index of the setting */
 	OPTION_NO_SETTING = 2000,
 };
+
+#define DESCRIPTORS_MAX 16384u /* whose names fit into the environment of the next process */
 
 static const struct option fixed_options[] = {
 	{ "config", required_argument, NULL, OPTION_CONFIG },
@@ -191,6 +194,18 @@ static void read_files(const struct command_line *line, struct config *config,
 	config_read_directory(directory, config, report);
 }
 
+/* Three quarters of the open files we may have, or of what a descriptor store can name. */
+static uint32_t default_descriptors(void)
+{
+	uint64_t most = DESCRIPTORS_MAX;
+	struct rlimit limit;
+
+	/* daemon.c raises the soft limit */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < most)
+		most = limit.rlim_max;
+	return (uint32_t)(most / 4 * 3);
+}
+
 /* What stands for a better value gets it. */
 static void config_complete(struct config *config, struct config_report *report)
 {
@@ -212,6 +227,8 @@ static void config_complete(struct config *config, struct config_report *report)
 	config->host_memory = memory == UINT64_MAX ? 4ull << 30 : memory / 2;
 	if (config->device_memory == UINT64_MAX)
 		config->device_memory = config->host_memory / config->devices;
+	if (config->descriptors_per_tenant == UINT32_MAX)
+		config->descriptors_per_tenant = default_descriptors();
 	/* whole pages */
 	config->device_memory = (config->device_memory + 4095) & ~4095ull;
 }

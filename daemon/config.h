@@ -28,6 +28,12 @@ enum origin_kind {
 	ORIGIN_REQUEST, /* `hcclctl log` */
 };
 
+/* What makes a tenant, beside the user namespace. */
+enum tenant_rule {
+	TENANT_UID,
+	TENANT_UID_CGROUP,
+};
+
 /* Where a value comes from. */
 struct origin {
 	enum origin_kind kind;
@@ -45,6 +51,11 @@ struct config {
 	bool allow_duplicate_items;
 	bool keeper;
 	uint32_t log_level; /* enum log_level */
+	uint32_t tenant;    /* enum tenant_rule */
+	uint64_t memory_per_tenant, pending_per_tenant;
+	uint32_t sessions_per_tenant, streams_per_tenant, notifies_per_tenant;
+	uint32_t communicators_per_tenant, descriptors_per_tenant;
+	uint32_t connections_per_user, requests_per_user;
 
 	/* the rest */
 	uint64_t host_memory; /* for all devices together */

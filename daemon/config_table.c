@@ -53,6 +53,12 @@ static const struct setting_choice log_levels[] = {
 	{ "debug", LOG_LEVEL_DEBUG },	{ NULL, 0 },
 };
 
+static const struct setting_choice tenant_rules[] = {
+	{ "uid", TENANT_UID },
+	{ "uid+cgroup", TENANT_UID_CGROUP },
+	{ NULL, 0 },
+};
+
 /* clang-format off */
 const struct setting config_settings[] = {
 	PATH(daemon, socket, "auto", .word = "auto", .environment = "HCCLD_SOCKET",
@@ -69,6 +75,26 @@ const struct setting config_settings[] = {
 	      .help = "memory of each device; auto: half of the node's memory, shared by all devices"),
 	TEXT(devices, soc_name, "Ascend910_9391",
 	     .help = "what aclrtGetSocName answers"),
+	CHOICE(limits, tenant, tenant_rules, "uid", RELOADABLE,
+	       .help = "whose processes may share memory, and share these limits: those of a user, or of a user in one pod, job or login session"),
+	BYTES(limits, memory_per_tenant, 1, 1ull << 47, "unlimited", .word = "unlimited", RELOADABLE,
+	      .help = "memory that hccld holds for a tenant: device and host memory, streams, communicators"),
+	INTEGER(limits, sessions_per_tenant, 1, HCCLD_SESSIONS_MAX, "3072", .word = "unlimited", RELOADABLE,
+		.help = "processes of a tenant"),
+	INTEGER(limits, streams_per_tenant, 1, 1u << 18, "65536", .word = "unlimited", RELOADABLE,
+		.help = "streams of a tenant"),
+	INTEGER(limits, notifies_per_tenant, 1, 1u << 24, "65536", .word = "unlimited", RELOADABLE,
+		.help = "notifies of a tenant"),
+	INTEGER(limits, communicators_per_tenant, 1, 1u << 16, "16384", .word = "unlimited", RELOADABLE,
+		.help = "communicators of a tenant"),
+	INTEGER(limits, descriptors_per_tenant, 16, 1u << 20, "auto", .word = "auto", RELOADABLE,
+		.help = "descriptors that hccld holds for a tenant: of processes, segments, communicators; auto: three quarters of what hccld can have"),
+	BYTES(limits, pending_per_tenant, 1, 1ull << 47, "unlimited", .word = "unlimited", RELOADABLE,
+	      .help = "bytes that ranks of a tenant have sent and nobody has received; further sends wait, and a program that needs more at a time never goes on"),
+	INTEGER(limits, connections_per_user, 1, HCCLD_CONNECTIONS_MAX, "3328", RELOADABLE,
+		.help = "connections of a user other than root and the daemon's"),
+	INTEGER(limits, requests_per_user, 16, 1u << 24, "32768", RELOADABLE,
+		.help = "requests of such a user that wait for an answer"),
 	CHOICE(log, log_level, log_levels, "info", RELOADABLE,
 	       .help = "what is less important than this is not logged"),
 };

@@ -67,12 +67,35 @@ static struct control_options control_options_of(struct config *config)
 		.socket_path = config->socket,
 		.copy_threads = config->copy_threads,
 		.allow_duplicate_items = config->allow_duplicate_items,
+		.tenant_has_cgroup = config->tenant == TENANT_UID_CGROUP,
+		.connections_per_user = config->connections_per_user,
+		.requests_per_user = config->requests_per_user,
+	};
+}
+
+/* "unlimited" is all ones, whatever the size. */
+static uint64_t limit_of(uint32_t number)
+{
+	return number == UINT32_MAX ? UINT64_MAX : number;
+}
+
+static struct quota_limits limits_of(const struct config *config)
+{
+	return (struct quota_limits){
+		.values = { [QUOTA_MEMORY] = config->memory_per_tenant,
+			    [QUOTA_SESSIONS] = limit_of(config->sessions_per_tenant),
+			    [QUOTA_STREAMS] = limit_of(config->streams_per_tenant),
+			    [QUOTA_NOTIFIES] = limit_of(config->notifies_per_tenant),
+			    [QUOTA_COMMS] = limit_of(config->communicators_per_tenant),
+			    [QUOTA_DESCRIPTORS] = limit_of(config->descriptors_per_tenant),
+			    [QUOTA_PENDING] = config->pending_per_tenant },
 	};
 }
 
 static void daemon_reload(struct daemon *daemon)
 {
 	struct control_options options;
+	struct quota_limits limits;
 	char state[64];
 
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
@@ -83,6 +106,8 @@ static void daemon_reload(struct daemon *daemon)
 		log_set_level((enum log_level)daemon->config->log_level);
 		control_set_options(daemon->control, &options);
 		monitor_admin(daemon->control, "reload", geteuid(), "");
+		limits = limits_of(daemon->config);
+		quotas_set_limits(daemon->registry, &limits);
 	}
 	service_notify(daemon->service, "READY=1");
 }
@@ -174,7 +199,8 @@ static int daemon_open_registry(struct daemon *daemon)
 	const struct config *config = daemon->config;
 	const struct registry_options options = { .device_count = config->devices,
 						  .device_memory = config->device_memory,
-						  .host_memory = config->host_memory };
+						  .host_memory = config->host_memory,
+						  .limits = limits_of(config) };
 	bool is_inherited;
 	int r;
 

@@ -36,7 +36,10 @@ void context_wake(struct view_context *context)
 
 void context_dirty(struct engine *engine, struct view_context *context)
 {
-	if (!context || context->dirty)
+	if (!context)
+		return;
+	context->cut_news = true;
+	if (context->dirty)
 		return;
 	if (context == engine->running) {
 		engine->again = true;
@@ -60,6 +63,7 @@ static void context_ring(struct view_context *context, bool hard)
 							    memory_order_acq_rel, memory_order_acquire))
 			break;
 	}
+	context->cut_news = true;
 	bit_set(context);	/* the engine is awake: it is the one who rings */
 }
 
@@ -105,6 +109,44 @@ static bool context_has_undone(struct view_context *context)
 }
 
 #define ROUNDS_PER_VISIT 8
+#define WAKE_STEPS 16		/* what a system call costs */
+#define LOOK_STEPS (1 << 20)	/* without a limit, but not for ever */
+
+/*
+ * Looks at each stream with work once, from the one on where the last visit ended. *@undone: streams that had work. True if a task was
+ * completed. What the visit's steps do not suffice for is left for the next one (starved).
+ */
+static bool context_round(struct engine *engine, struct view_context *context, uint32_t limit, uint32_t *undone)
+{
+	uint32_t first = context->next_stream < limit ? context->next_stream : 0;
+	bool completed = false;
+
+	*undone = 0;
+	context->next_stream = 0;
+	/* they are all looked at several times in a visit */
+	engine->steps -= limit;
+	for (uint32_t n = 0; n < limit && !context->broken; n++) {
+		uint32_t i = first + n < limit ? first + n : first + n - limit;
+		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
+
+		if (!ring || atomic_load_explicit(&ring->completed, memory_order_relaxed) ==
+				     atomic_load_explicit(&ring->tail, memory_order_acquire))
+			continue;
+		if (*undone && engine->steps <= 0) {
+			context->next_stream = i;
+			context->starved = true;
+			break;
+		}
+		++*undone;
+		completed |= stream_advance(engine, context, ring);
+		if (context->cut_ring == ring) {
+			/* goes on right there: only one batch of a context is cut at a time */
+			context->next_stream = i;
+			break;
+		}
+	}
+	return completed;
+}
 
 /*
  * True if a task was completed. Streams of one context may wait for each other: receives of a pair commit in number order whatever
@@ -119,21 +161,13 @@ static bool context_advance(struct engine *engine, struct view_context *context)
 	context->starved = context->watches = context->polls = false;
 	engine->running = context;
 	for (int round = 0;; round++) {
-		uint32_t undone = 0;
+		uint32_t undone;
 
 		engine->again = false;
-		for (uint32_t i = 0; i < limit && !context->broken; i++) {
-			struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
-
-			if (!ring || atomic_load_explicit(&ring->completed, memory_order_relaxed) ==
-					     atomic_load_explicit(&ring->tail, memory_order_acquire))
-				continue;
-			undone++;
-			completed |= stream_advance(engine, context, ring);
-		}
-		if (!engine->again || undone < 2)
+		completed |= context_round(engine, context, limit, &undone);
+		if (context->starved || !engine->again || undone < 2)
 			break;
-		if (round == ROUNDS_PER_VISIT) {
+		if (round == ROUNDS_PER_VISIT || engine->steps <= 0) {
 			context->starved = true;
 			break;
 		}
@@ -143,11 +177,25 @@ static bool context_advance(struct engine *engine, struct view_context *context)
 }
 
 /* R1 for the own side: who sleeps on this context hears of completed tasks. */
-static void context_announce(struct view_context *context)
+static void context_announce(struct engine *engine, struct view_context *context)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&context->words->sleepers, memory_order_relaxed))
-		context_wake(context);
+	if (!atomic_load_explicit(&context->words->sleepers, memory_order_relaxed)) {
+		context->unannounced = true;
+		return;
+	}
+	/* who says that he sleeps and does not pays for it himself */
+	engine->steps -= WAKE_STEPS;
+	context->unannounced = false;
+	context_wake(context);
+}
+
+void engine_wake_forgotten(struct view_context *context)
+{
+	if (!context->unannounced)
+		return;
+	context->unannounced = false;
+	context_wake(context);
 }
 
 /* The client's inputs: they only grow, so that their sum changes when one of them does. */
@@ -175,6 +223,14 @@ static bool context_has_news(struct view_context *context, enum context_state le
 	return left_as == CONTEXT_IDLE ? context_has_undone(context) : context_inputs(context) != seen;
 }
 
+/* There is more to do, and no more steps for it: as a submitter would (R5). */
+static void context_leave_more(struct view_context *context, uint64_t state)
+{
+	if (atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT), memory_order_acq_rel,
+						    memory_order_acquire))
+		bit_set(context);
+}
+
 /* R3, R4: @state is ours (ENGINE) on entry. */
 static void context_run(struct engine *engine, struct view_context *context, uint64_t state)
 {
@@ -184,7 +240,7 @@ static void context_run(struct engine *engine, struct view_context *context, uin
 		enum context_state kind;
 
 		if (context_advance(engine, context))
-			context_announce(context);
+			context_announce(engine, context);
 		engine_ring_dirty(engine);
 		/* the bit first: whoever sets it from here on is seen by the next round of the engine */
 		bit_clear(context);
@@ -207,13 +263,17 @@ static void context_run(struct engine *engine, struct view_context *context, uin
 		atomic_thread_fence(memory_order_seq_cst);
 		if (context->broken || !context_has_news(context, kind, inputs))
 			return;
+		if (engine->steps <= 0) {
+			context_leave_more(context, state);
+			return;
+		}
 		if (!yard_take(context, &state))
 			return;	/* somebody made it LEFT and set the bit */
 		state = yard_next(state, CONTEXT_ENGINE);
 	}
 }
 
-bool engine_look(struct engine *engine, struct view_context *context)
+static bool context_look(struct engine *engine, struct view_context *context)
 {
 	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
 
@@ -232,6 +292,23 @@ bool engine_look(struct engine *engine, struct view_context *context)
 	atomic_thread_fence(memory_order_seq_cst);
 	context_run(engine, context, yard_next(state, CONTEXT_ENGINE));
 	return true;
+}
+
+bool engine_look_for(struct engine *engine, struct view_context *context, int64_t steps, int64_t *ret_steps)
+{
+	bool worked;
+
+	engine->steps = steps - 1;
+	worked = context_look(engine, context);
+	*ret_steps = steps - engine->steps;
+	return worked;
+}
+
+bool engine_look(struct engine *engine, struct view_context *context)
+{
+	int64_t steps;
+
+	return engine_look_for(engine, context, LOOK_STEPS, &steps);
 }
 
 void engine_mend(struct view_context *context)
@@ -257,6 +334,8 @@ static void rank_recover(struct view_rank *rank)
 		struct pair_ring *out = atomic_load_explicit(&view_pair_of(comm, rank->rank, peer)->ring, memory_order_acquire);
 		struct pair_ring *in = atomic_load_explicit(&view_pair_of(comm, peer, rank->rank)->ring, memory_order_acquire);
 
+		if (out)
+			pending_recover(comm, view_pair_of(comm, rank->rank, peer));
 		if (out)
 			atomic_store_explicit(&out->sent, atomic_load_explicit(&out->tail, memory_order_relaxed), memory_order_relaxed);
 		if (in)

@@ -22,6 +22,7 @@ int engine_new(const struct engine_host *host, uint32_t transfers, struct engine
 		free(engine);
 		return -ENOMEM;
 	}
+	engine->transfers = transfers;
 	for (uint32_t i = 0; i < transfers; i++) {
 		engine->pool[i].next = engine->free;
 		engine->free = &engine->pool[i];
@@ -121,6 +122,9 @@ bool engine_stream_detach(struct engine *engine, struct view_context *context, s
 			continue;
 		stream_abort(engine, context, ring);
 		stream_record_dropped(engine, context, ring, atomic_load_explicit(&ring->tail, memory_order_acquire));
+		/* its place will be another stream's */
+		if (context->cut_ring == ring)
+			context->cut_ring = NULL;
 		atomic_store_explicit(&context->streams[i], NULL, memory_order_release);
 	}
 	engine_ring_dirty(engine);
@@ -164,6 +168,11 @@ bool engine_rank_detach(struct engine *engine, struct view_rank *rank)
 	}
 	if (!gone)
 		return false;
+	for (uint32_t peer = 0; peer < comm->size; peer++) {
+		pending_drop(engine, comm, view_pair_of(comm, rank->rank, peer), UINT64_MAX);
+		pending_drop(engine, comm, view_pair_of(comm, peer, rank->rank), UINT64_MAX);
+	}
+	engine_ring_dirty(engine);
 	engine_ring_hard(engine, comm);
 	/* tasks of the own streams that name this rank end as aborted from now on */
 	atomic_store_explicit(&rank->handle, 0, memory_order_release);
@@ -183,6 +192,7 @@ bool engine_context_detach(struct engine *engine, struct view_context *context)
 	if (!gone)
 		return false;
 	context_unwatch(engine, context);
+	pending_forget(engine, context);
 	if (context->dirty) {
 		struct view_context **at = &engine->dirty;
 

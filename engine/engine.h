@@ -42,6 +42,15 @@ struct engine *engine_free(struct engine *engine);
  * true if something was done.
  */
 bool engine_look(struct engine *engine, struct view_context *context);
+/*
+ * The same within about @steps, of which one at least is done; what is left is LEFT, with its bit set. *@ret_steps: how many it was, which
+ * may be more.
+ */
+bool engine_look_for(struct engine *engine, struct view_context *context, int64_t steps, int64_t *ret_steps);
+/* Heartbeat: sends that wait for a limit of pending bytes are looked at again: the limit may have been raised. */
+void engine_look_at_held(struct engine *engine);
+/* Heartbeat: wakes who may sleep on a task that was completed when nobody said so (`sleepers` is the clients' word). */
+void engine_wake_forgotten(struct view_context *context);
 
 /* Ages of heads: fails what exceeded its time-out. To be called for every context every 100 ms or so. */
 void engine_check_timeouts(struct engine *engine, struct view_context *context, uint64_t now_ns);
@@ -83,6 +92,8 @@ struct engine_slice {
 
 /* The next slice by weighted deficit round robin; false: none. It must come back by engine_slice_done(). */
 bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice);
+/* The same, of at most @most bytes, which is HCCLD_SLICE or less. */
+bool engine_slice_next_of(struct engine *engine, uint64_t most, struct engine_slice *ret_slice);
 /* The slice is copied, or memory was lost. Commits the receive when it was the last one. */
 void engine_slice_done(struct engine *engine, const struct engine_slice *slice);
 /* Bytes of transfers that no slice has been taken of yet. */

@@ -13,6 +13,7 @@ struct transfer {
 	struct transfer *next;			/* in its flow */
 	struct transfer *all_next, *all_previous;	/* all active ones */
 	struct view_flow *flow;
+	struct view_share *share;
 	struct view_context *context;		/* whose task it is: the destination's */
 	struct stream_ring *ring;
 	struct item *item;			/* the receive or copy */
@@ -35,11 +36,14 @@ struct engine {
 	struct engine_host host;
 	struct transfer *pool, *free;
 	struct transfer *all;			/* active transfers */
-	struct view_flow copies;		/* flow of transfers without communicator */
-	struct view_flow *current;		/* round robin position */
+	struct view_share own;			/* of contexts without share */
+	struct view_share *current;		/* round robin position */
+	uint32_t transfers, transfers_used;	/* in the pool */
+	int64_t steps;				/* left of the visit */
 	uint64_t backlog, non_temporal_min;
 	struct view_context *dirty;		/* contexts to ring at the end of this pass */
 	struct view_context *pollers;	/* contexts that have polled */
+	struct view_context *held;		/* contexts that wait for `pending` to go down */
 	struct view_context *running;		/* the one that is being advanced: not rung, but looked at `again` */
 	bool again;
 };
@@ -55,6 +59,7 @@ struct batch {
 	uint64_t first, mask;
 	struct view_rank *rank;		/* NULL for copies */
 	uint64_t steps;			/* items looked at in this visit: bounded, whatever the links say */
+	uint64_t steps_charged;		/* of them to the visit */
 };
 
 /*
@@ -68,6 +73,11 @@ void engine_crash_point(int point);
 #define CRASH_POINT(n) ((void)0)
 #endif
 #define CRASH_POINT_COUNT 30
+
+static inline struct view_share *share_of(struct engine *engine, const struct view_context *context)
+{
+	return context->share ? context->share : &engine->own;
+}
 
 static inline struct item *batch_item(struct batch *batch, uint32_t index)
 {
@@ -112,6 +122,15 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 /* Fills what both ends know: ranks, pid and exit of the peer. @direction 0: a barrier. */
 struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, uint8_t direction);
 
+/* pending.c: may @bytes more be offered? If not, @context is looked at again when they may. */
+bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_context *context, uint64_t bytes);
+void pending_add(struct view_comm *comm, struct view_pair *pair, uint64_t bytes);
+/* @bytes of the pair's offers, or what is left of them, are received or will never be. */
+void pending_drop(struct engine *engine, struct view_comm *comm, struct view_pair *pair, uint64_t bytes);
+/* The pair's, from its ring, after a restart. */
+void pending_recover(struct view_comm *comm, struct view_pair *pair);
+void pending_forget(struct engine *engine, struct view_context *context);
+
 /*
  * engine.c: memory was lost at @address; the session whose segment it is must end: our view of that page is no longer its memory. @b may
  * be NULL.
@@ -135,5 +154,9 @@ void context_wake(struct view_context *context);
 /* fair.c: pure */
 void fair_add(struct view_flow **current, struct view_flow *flow);
 void fair_remove(struct view_flow **current, struct view_flow *flow);
-/* The flow whose turn it is, charged with @slice bytes; NULL if there is none. Each gets @slice * weight a round. */
+/* The flow whose turn it is, charged with @slice bytes; NULL if there is none. Each gets HCCLD_SLICE * weight a round. */
 struct view_flow *fair_next(struct view_flow **current, uint64_t slice);
+/* The same among tenants. */
+void fair_share_add(struct view_share **current, struct view_share *share);
+void fair_share_remove(struct view_share **current, struct view_share *share);
+struct view_share *fair_share_next(struct view_share **current, uint64_t slice);

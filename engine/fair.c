@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weighted deficit round robin over the flows that have something to copy. Pure: no time, no shared memory. A flow that runs empty
- * leaves the list and loses what it had saved, so that idling earns nothing.
+ * Weighted deficit round robin over what has something to copy, on two levels: tenants, and the flows of each. Pure: no time, no shared
+ * memory. Who runs empty leaves the list and loses what it had saved, so that idling earns nothing.
  */
 #include "engine/executor.h"
 
@@ -34,20 +34,60 @@ void fair_remove(struct view_flow **current, struct view_flow *flow)
 	flow->deficit = 0;
 }
 
+/* One slice out of @deficit, which gets its turn's worth first if it has none. True: the turn is over. */
+static bool turn_spend(int64_t *deficit, uint32_t weight, uint64_t slice)
+{
+	if (*deficit <= 0) {
+		*deficit += (int64_t)HCCLD_SLICE * (weight ? weight : 1);
+		if (*deficit <= 0)
+			*deficit = HCCLD_SLICE;
+	}
+	*deficit -= (int64_t)slice;
+	return *deficit <= 0;
+}
+
 struct view_flow *fair_next(struct view_flow **current, uint64_t slice)
 {
 	struct view_flow *flow = *current;
 
-	if (!flow)
-		return NULL;
-	if (flow->deficit <= 0) {
-		/* its turn begins */
-		flow->deficit += (int64_t)(slice * (flow->weight ? flow->weight : 1));
-		if (flow->deficit <= 0)
-			flow->deficit = (int64_t)slice;
-	}
-	flow->deficit -= (int64_t)slice;
-	if (flow->deficit <= 0)
+	if (flow && turn_spend(&flow->deficit, flow->weight, slice))
 		*current = flow->next;
 	return flow;
+}
+
+void fair_share_add(struct view_share **current, struct view_share *share)
+{
+	share->deficit = 0;
+	if (!*current) {
+		share->next = share->previous = share;
+		*current = share;
+		return;
+	}
+	share->next = *current;
+	share->previous = (*current)->previous;
+	share->previous->next = share;
+	share->next->previous = share;
+}
+
+void fair_share_remove(struct view_share **current, struct view_share *share)
+{
+	if (share->next == share) {
+		*current = NULL;
+	} else {
+		share->previous->next = share->next;
+		share->next->previous = share->previous;
+		if (*current == share)
+			*current = share->next;
+	}
+	share->next = share->previous = NULL;
+	share->deficit = 0;
+}
+
+struct view_share *fair_share_next(struct view_share **current, uint64_t slice)
+{
+	struct view_share *share = *current;
+
+	if (share && turn_spend(&share->deficit, share->weight, slice))
+		*current = share->next;
+	return share;
 }

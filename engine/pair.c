@@ -48,6 +48,7 @@ void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, u
 	atomic_store_explicit(&ring->failing, 1, memory_order_relaxed);
 	ring->fault = *fault;
 	CRASH_POINT(1);
+	pending_drop(engine, comm, view_pair_of(comm, source, destination), UINT64_MAX);
 	/* P5: release, so that whoever sees `failed` sees the record. Before `received`, which stays where it is. */
 	atomic_store_explicit(&ring->failed, number, memory_order_release);
 	CRASH_POINT(2);
@@ -58,6 +59,8 @@ void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, u
 enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pair_ring *ring, uint32_t source, uint32_t destination,
 		       uint64_t number, struct view_segment *source_segment)
 {
+	uint64_t bytes = 0;
+
 	/*
 	 * The copies' loads are before this fence, the checks behind it: whoever invalidates the source stores its word first and reuses
 	 * the memory later, so a copy that saw reused memory sees the word here.
@@ -76,9 +79,12 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 	if (atomic_load_explicit(&ring->revoked, memory_order_relaxed) >= number)
 		return CAUSE_PEER_MEMORY;
 	CRASH_POINT(3);
+	for (uint64_t i = atomic_load_explicit(&ring->received, memory_order_relaxed) + 1; i <= number; i++)
+		bytes += ring->slots[(i - 1) % HCCLD_PAIR_SLOTS].bytes;
 	/* P4: the commit. Release: whoever sees it sees the bytes, and the source may write its buffer again. */
 	atomic_store_explicit(&ring->received, number, memory_order_release);
 	CRASH_POINT(4);
+	pending_drop(engine, comm, view_pair_of(comm, source, destination), bytes);
 	context_dirty(engine, atomic_load_explicit(&comm->contexts[source], memory_order_acquire));
 	context_dirty(engine, atomic_load_explicit(&comm->contexts[destination], memory_order_acquire));
 	return CAUSE_NONE;

@@ -120,6 +120,7 @@ static void run_pull_segment(struct lane *lane, struct run *run, struct item *it
 		return;
 	}
 	run->source = from;
+	lane->batch->engine->steps -= (int64_t)(offer->bytes / 512);
 	memmove(to->base + to_offset, from->base + offer->offset, offer->bytes);
 	run->last++;
 }

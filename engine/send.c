@@ -49,6 +49,7 @@ static bool lane_send_issue(struct lane *lane)
 	uint64_t tail = atomic_load_explicit(&lane->ring->tail, memory_order_relaxed), last = tail;
 	uint64_t sent = atomic_load_explicit(&lane->ring->sent, memory_order_relaxed);
 	uint64_t limit = atomic_load_explicit(&lane->ring->received, memory_order_acquire) + HCCLD_PAIR_SLOTS;
+	uint64_t offered = 0;
 	bool sane = true;
 	const void *lost;
 
@@ -66,12 +67,15 @@ static bool lane_send_issue(struct lane *lane)
 				break;	/* no room, or numbers that another lane was given and has not offered */
 			if (number && !(sane = number == last + 1))
 				break;
+			if (!pending_allows(engine, lane->comm, lane->batch->context, offered + read_once(item->bytes)))
+				break;
 			last++;
 			if (!number) {
 				atomic_store_explicit(&item->number, last, memory_order_release);
 				CRASH_POINT(7);
 			}
 			lane_offer(lane, item, last);
+			offered += lane->ring->slots[(last - 1) % HCCLD_PAIR_SLOTS].bytes;
 		}
 		next = read_once(item->next);
 		if (!(sane = next > index))
@@ -84,6 +88,7 @@ static bool lane_send_issue(struct lane *lane)
 		engine_blame(engine, lane->batch->context->session, NULL, lost);
 	}
 	if (last != tail) {
+		pending_add(lane->comm, lane->pair, offered);
 		if (last > sent)
 			atomic_store_explicit(&lane->ring->sent, last, memory_order_release);
 		CRASH_POINT(5);

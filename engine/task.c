@@ -11,6 +11,8 @@
 #include "proto/clock.h"
 
 #define TASKS_PER_VISIT 64	/* then others get their turn */
+#define TASK_STEPS 4
+#define BYTES_PER_STEP 512u
 /* An honest lane looks at each of its items to number it, to run it and to find it done, and once more where it stops. */
 #define STEPS_MAX(item_count) (8 * (uint64_t)(item_count) + 64)
 
@@ -29,7 +31,7 @@ int batch_open(struct engine *engine, struct view_context *context, struct strea
 	ret_batch->context = context;
 	ret_batch->ring = ring;
 	ret_batch->position = completed;
-	ret_batch->steps = 0;
+	ret_batch->steps = ret_batch->steps_charged = 0;
 	ret_batch->items = &ring->slots[0].item;
 	ret_batch->first = completed + 1;
 	ret_batch->mask = HCCLD_STREAM_SLOTS - 1;
@@ -137,6 +139,7 @@ static int lane_copy(struct batch *batch, uint32_t index)
 	if (bytes <= HCCLD_SMALL_COPY) {
 		const void *lost;
 
+		batch->engine->steps -= (int64_t)(bytes / BYTES_PER_STEP);
 		batch->engine->host.guard_begin();
 		if (source)
 			memmove(destination->base + to, source->base + from, bytes);
@@ -170,15 +173,53 @@ static int batch_abort(struct batch *batch)
 	return 1;
 }
 
+/* Begins with the first lane, or where the last visit has left this batch. *@ret_waits: a lane before that waits. */
+static uint32_t batch_begin(struct batch *batch, bool *ret_waits)
+{
+	struct view_context *context = batch->context;
+	bool goes_on = context->cut_ring == batch->ring && context->cut_position == batch->position;
+
+	*ret_waits = goes_on && context->cut_waits;
+	if (goes_on)
+		batch->steps = batch->steps_charged = context->cut_steps;
+	else
+		context->cut_news = false;
+	context->cut_ring = NULL;
+	return goes_on ? context->cut_lane : batch->task.first_lane;
+}
+
+/* The visit's steps are used up before lane @index. */
+static void batch_cut(struct batch *batch, uint32_t index, bool waits)
+{
+	struct view_context *context = batch->context;
+
+	context->cut_ring = batch->ring;
+	context->cut_position = batch->position;
+	context->cut_steps = batch->steps;
+	context->cut_lane = index;
+	context->cut_waits = waits;
+	context->starved = true;
+}
+
+/* The steps since the last call go to the visit. True: it has none left. */
+static bool batch_charge(struct batch *batch)
+{
+	batch->engine->steps -= (int64_t)(batch->steps - batch->steps_charged) + 1;
+	batch->steps_charged = batch->steps;
+	return batch->engine->steps <= 0;
+}
+
 /* 1: all items are finished, 0: not yet, -EPROTO. */
 static int batch_run(struct batch *batch)
 {
 	const struct task *task = &batch->task;
-	uint32_t index = task->first_lane, lowest = 0;
-	bool waits = false;
+	uint32_t index, lowest;
+	bool waits, is_whole;
 
 	if (task->rank && !batch->rank)
 		return batch_abort(batch);
+	index = lowest = batch_begin(batch, &waits);
+	is_whole = index == task->first_lane;
 	while (index != LANE_END) {
 		struct item *head;
 		uint32_t next;
@@ -206,7 +247,14 @@ static int batch_run(struct batch *batch)
 		waits |= r == 0;
 		lowest = index + 1;
 		index = next;
+		if (batch_charge(batch) && index != LANE_END) {
+			batch_cut(batch, index, waits);
+			return 0;
+		}
 	}
+	/* what has come for a lane that an earlier visit has looked at */
+	if (waits && !is_whole && batch->context->cut_news)
+		batch->context->starved = true;
 	return !waits;
 }
 
@@ -282,6 +330,7 @@ static int barrier_run(struct batch *batch)
 		if (word != MEMBER_ALIVE)
 			return barrier_give_up(batch, slot, word == MEMBER_LEFT ? CAUSE_PEER_LEFT : CAUSE_PEER_DEAD, i);
 	}
+	batch->engine->steps -= comm->size / 4;
 	if (missing != LANE_END)
 		return 0;
 	atomic_store_explicit(&region->barriers_done, number, memory_order_release);
@@ -323,7 +372,8 @@ bool stream_advance(struct engine *engine, struct view_context *context, struct 
 	struct batch batch;
 	int r = 0;
 
-	for (int i = 0; i < TASKS_PER_VISIT; i++) {
+	for (int i = 0; i < TASKS_PER_VISIT && (i == 0 || engine->steps > 0); i++) {
+		engine->steps -= TASK_STEPS;
 		r = batch_open(engine, context, ring, &batch);
 		if (r == -EAGAIN)
 			return completed;

@@ -8,16 +8,25 @@
 
 #include "engine/executor.h"
 
+#define TRANSFERS_FEW 16u
+#define TRANSFERS_RESERVED_PART 4
+
 struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct item *item, uint64_t bytes)
 {
+	struct view_share *share = share_of(engine, batch->context);
 	struct transfer *transfer = engine->free;
 
-	if (!transfer) {
+	/* the last of them are for tenants that have few */
+	if (!transfer || (share->transfers >= TRANSFERS_FEW &&
+			  engine->transfers - engine->transfers_used <= engine->transfers / TRANSFERS_RESERVED_PART)) {
 		batch->context->starved = true;
 		return NULL;
 	}
 	engine->free = transfer->next;
+	engine->transfers_used++;
+	share->transfers++;
 	memset(transfer, 0, sizeof(*transfer));
+	transfer->share = share;
 	transfer->context = batch->context;
 	transfer->ring = batch->ring;
 	transfer->item = item;
@@ -29,18 +38,21 @@ struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct
 	return transfer;
 }
 
-static void flow_drop_first(struct engine *engine, struct view_flow *flow)
+static void flow_drop_first(struct engine *engine, struct view_share *share, struct view_flow *flow)
 {
 	flow->first = flow->first->next;
-	if (!flow->first) {
-		flow->last = NULL;
-		fair_remove(&engine->current, flow);
-	}
+	if (flow->first)
+		return;
+	flow->last = NULL;
+	fair_remove(&share->current, flow);
+	if (!share->current)
+		fair_share_remove(&engine->current, share);
 }
 
 void transfer_queue(struct engine *engine, struct transfer *transfer)
 {
-	struct view_flow *flow = transfer->comm ? &transfer->comm->flow : &engine->copies;
+	struct view_share *share = transfer->share;
+	struct view_flow *flow = transfer->comm ? &transfer->comm->flow : &share->copies;
 
 	transfer->flow = flow;
 	transfer->next = NULL;
@@ -53,7 +65,9 @@ void transfer_queue(struct engine *engine, struct transfer *transfer)
 	}
 	flow->first = flow->last = transfer;
 	flow->weight = transfer->comm ? transfer->comm->weight : 1;
-	fair_add(&engine->current, flow);
+	if (!share->current)
+		fair_share_add(&engine->current, share);
+	fair_add(&share->current, flow);
 }
 
 static void transfer_unqueue(struct engine *engine, struct transfer *transfer)
@@ -66,7 +80,7 @@ static void transfer_unqueue(struct engine *engine, struct transfer *transfer)
 	transfer->queued = false;
 	engine->backlog -= transfer->bytes - transfer->taken;
 	if (flow->first == transfer) {
-		flow_drop_first(engine, flow);
+		flow_drop_first(engine, transfer->share, flow);
 		return;
 	}
 	for (previous = flow->first; previous->next != transfer; previous = previous->next)
@@ -88,6 +102,8 @@ static void transfer_release(struct engine *engine, struct transfer *transfer)
 		engine->all = transfer->all_next;
 	if (transfer->all_next)
 		transfer->all_next->all_previous = transfer->all_previous;
+	transfer->share->transfers--;
+	engine->transfers_used--;
 	transfer->next = engine->free;
 	engine->free = transfer;
 }
@@ -104,15 +120,22 @@ bool transfer_cancel(struct engine *engine, struct transfer *transfer)
 
 bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice)
 {
-	struct view_flow *flow = fair_next(&engine->current, HCCLD_SLICE);
+	return engine_slice_next_of(engine, HCCLD_SLICE, ret_slice);
+}
+
+bool engine_slice_next_of(struct engine *engine, uint64_t most, struct engine_slice *ret_slice)
+{
+	struct view_share *share = fair_share_next(&engine->current, most);
+	struct view_flow *flow;
 	struct transfer *transfer;
 	uint64_t left, bytes;
 
-	if (!flow)
+	if (!share)
 		return false;
+	flow = fair_next(&share->current, most);
 	transfer = flow->first;
 	left = transfer->bytes - transfer->taken;
-	bytes = left < HCCLD_SLICE ? left : HCCLD_SLICE;
+	bytes = left < most ? left : most;
 	*ret_slice = (struct engine_slice){
 		.transfer = transfer,
 		.destination = transfer->to + transfer->taken,
@@ -127,7 +150,7 @@ bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice)
 	engine->backlog -= bytes;
 	if (transfer->taken == transfer->bytes) {
 		transfer->queued = false;
-		flow_drop_first(engine, flow);
+		flow_drop_first(engine, transfer->share, flow);
 	}
 	return true;
 }

@@ -36,8 +36,37 @@ struct view_segment {
 	uint8_t kind;			/* AllocateSegment.Kind: only DEVICE and HOST may be touched by items, only SIDE holds items */
 };
 
+/* Large copies of one communicator that wait for the engine: what weighted deficit round robin chooses among. */
+struct view_flow {
+	struct transfer *first, *last;
+	struct view_flow *next, *previous;	/* circular list of the flows that have something */
+	int64_t deficit;		/* bytes */
+	uint32_t weight;		/* 0 counts as 1 */
+};
+
+/*
+ * What one tenant gets of the engine, with all its yards and communicators: a turn of steps in each pass, and a turn of slices among large
+ * copies. A step is about as long as looking at one item.
+ */
+struct view_share {
+	uint32_t weight;		/* 0 counts as 1 */
+	/* [engine] */
+	int64_t steps;			/* left of the turn; below 0: a debt */
+	uint64_t pass;			/* of the last turn */
+	uint32_t transfers;		/* in the pool */
+	struct view_flow copies;	/* transfers without communicator */
+	struct view_flow *current;	/* round robin position among its flows */
+	struct view_share *next, *previous;	/* circular list of those that have something to copy */
+	int64_t deficit;		/* bytes */
+	_Atomic uint64_t pending;	/* bytes that are offered and not received */
+	_Atomic uint32_t held;		/* sends that would be beyond the limit wait, in some context */
+	/* the owner's */
+	_Atomic uint64_t pending_limit;	/* 0: none. One send at a time may always be pending, however large */
+};
+
 struct view_context {
 	struct view_session *session;
+	struct view_share *share;	/* NULL: the engine's own, of all that have none */
 	struct yard_context *words;
 	_Atomic uint64_t *bit_word;
 	uint64_t bit;			/* mask within *bit_word */
@@ -46,10 +75,19 @@ struct view_context {
 	_Atomic(struct stream_ring *) streams[HCCLD_STREAMS_PER_SESSION];	/* (last) */
 	/* [engine] */
 	bool dirty, broken, starved;
+	bool unannounced;		/* tasks were completed while nobody said that he sleeps */
 	struct view_context *dirty_next;
 	bool watches, polls;		/* a head waits for an event or a word, for a word; as of the last look */
 	bool in_watchers, in_pollers;
 	struct view_context *watchers_next, *pollers_next;
+	bool held;			/* has sends that wait for the tenant's limit; in the engine's list of these */
+	struct view_context *held_next;
+	uint32_t next_stream;		/* where the next visit begins */
+	/* the batch that was left in the middle of its lanes, and what is known of those before */
+	struct stream_ring *cut_ring;
+	uint64_t cut_position, cut_steps;
+	uint32_t cut_lane;
+	bool cut_waits, cut_news;
 };
 
 struct view_rank {
@@ -72,20 +110,14 @@ struct view_pair {
 	_Atomic(struct pair_ring *) ring;	/* (last) */
 	struct transfer *transfer;		/* [engine] the receive that is being copied */
 	bool type_warned;			/* [engine] */
-};
-
-/* Large copies of one communicator that wait for the engine: what weighted deficit round robin chooses among. */
-struct view_flow {
-	struct transfer *first, *last;
-	struct view_flow *next, *previous;	/* circular list of the flows that have something */
-	int64_t deficit;		/* bytes */
-	uint32_t weight;		/* 0 counts as 1 */
+	uint64_t pending;			/* [engine] bytes of its offers that count as pending */
 };
 
 struct view_comm {
 	uint64_t id;
 	uint32_t size;
 	uint32_t weight;		/* share of the engine among communicators; 1 = normal */
+	struct view_share *share;	/* whose offers they are; NULL: nobody counts */
 	struct comm_region *region;
 	_Atomic(struct view_context *) *contexts;	/* [size] (last); on this node; engine_rank_detach() clears it */
 	struct view_pair *pairs;	/* [size * size], source * size + destination */
@@ -95,7 +127,10 @@ struct view_comm {
 struct view_yard {
 	struct yard *yard;
 	_Atomic(struct view_context *) *contexts;	/* [HCCLD_YARD_CONTEXTS] (last) */
+	struct view_share *share;	/* NULL: as for a context */
+	_Atomic uint32_t word_limit;	/* words of bits below this may be set; only grows */
 	struct view_yard *next;		/* [engine] */
+	uint32_t next_bit;		/* [engine] where the next pass begins */
 };
 
 /* The segment @id of @session that holds [offset, offset + bytes), or NULL. Any thread that may use the view. */

@@ -28,6 +28,8 @@ int command_log(int argc, char **argv);
 int command_kill(int argc, char **argv);
 int command_monitor(int argc, char **argv);
 int command_ping(int argc, char **argv);
+int command_limits(int argc, char **argv);
+int command_mem(int argc, char **argv);
 int command_ps(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_status(int argc, char **argv);

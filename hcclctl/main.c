@@ -20,6 +20,8 @@ static const struct command commands[] = {
 	{ "ps", "the processes that are connected", command_ps },
 	{ "comms", "communicators and their ranks", command_comms },
 	{ "devices", "devices with their memory, RDMA devices of this machine", command_devices },
+	{ "limits", "what each tenant holds, and how much it may", command_limits },
+	{ "mem", "memory by device, process and kind", command_mem },
 	{ "waiting", "every operation that waits: for whom, since when, why", command_waiting },
 	{ "config", "every setting of the daemon, where it comes from, what changes it", command_config },
 	{ "log", "what the daemon logs from now on", command_log },
@@ -78,6 +80,7 @@ static const char *suggestion(const char *name)
 		{ "sessions", "ps" },  { "processes", "ps" },	     { "top", "status" },
 		{ "list", "ps" },      { "start", "run" },	     { "exec", "run" },
 		{ "launch", "run" },   { "communicators", "comms" }, { "nics", "devices" },
+		{ "memory", "mem" },   { "quota", "limits" },	     { "tenants", "limits" },
 		{ "settings", "config" }, { "wait", "waiting" }, { "environment", "env" },     { "info", "status" },
 	};
 	const char *best = NULL;

@@ -20,6 +20,8 @@
 /* what one daemon, one session, one device may hold */
 #define HCCLD_DEVICES_MAX 64u
 #define HCCLD_SESSIONS_MAX 4096u
+#define HCCLD_RESERVE 64u	/* of these, and of connections, for root and the daemon's user */
+#define HCCLD_CONNECTIONS_MAX (HCCLD_SESSIONS_MAX + 256u)
 #define HCCLD_YARD_CONTEXTS 4096u	/* contexts of one tenant */
 #define HCCLD_STREAMS_PER_SESSION 1024u
 #define HCCLD_SEGMENTS_PER_SESSION 32768u
@@ -29,6 +31,7 @@
 #define HCCLD_UDI_MAX 128u
 #define HCCLD_PROCESS_NAME_MAX 64u
 #define HCCLD_SECRET_BYTES 32u
+#define HCCLD_CGROUP_MAX 256u	/* the part of a cgroup's path that makes a tenant, with the NUL */
 #define HCCLD_COUNT_MAX 0x7FFFFFFFFull	/* elements of one item: SYS_MAX_COUNT of HCCL */
 #define HCCLD_BATCH_ITEMS_MAX (1u << 20)	/* items of one HcclBatchSendRecv */
 

@@ -12,23 +12,30 @@
 #include "base/discard.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/namespace.h"
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/monitor.h"
 #include "control/request.h"
 #include "control/teardown.h"
+#include "control/user.h"
 #include "proto/cleanup.h"
 #include "proto/feature.h"
 #include "proto/packet.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 #define HELLO_DEADLINE_MS 10000u
 #define HANG_UP_GRACE_MS \
 	200u /* from the closing of a dying process's sockets to the end of the process */
 #define EXIT_ATTEMPTS 10u
 #define EXIT_RETRY_MS 5u
-#define PACKETS_PER_TURN 16
+#define SURPLUS_MAX 64u
+#define SESSION_END_NS 200000u /* what taking a session down costs, about */
 
 const char *connection_name(const struct connection *connection)
 {
@@ -61,6 +68,7 @@ struct connection *connection_free(struct connection *connection)
 	if (connection->is_monitor)
 		connection->control->monitor_count--;
 	list_remove(&connection->link);
+	list_remove(&connection->ready);
 	connection_drop_requests(connection);
 	loop_fd_free(connection->watch);
 	loop_fd_free(connection->pid_watch);
@@ -69,6 +77,12 @@ struct connection *connection_free(struct connection *connection)
 		connection->session->owner = NULL;
 	close_fdp(&connection->fd);
 	close_fdp(&connection->pidfd);
+	if (connection->user) {
+		if (connection->is_client)
+			user_count_client(connection->user, -1);
+		connection->user->connections--;
+		user_collect(connection->user);
+	}
 	free(connection);
 	return NULL;
 }
@@ -85,6 +99,8 @@ static void connection_end(struct connection *connection)
 	struct session *session = connection->session;
 	int32_t status = connection->exit;
 
+	if (session)
+		user_charge(connection->user, SESSION_END_NS);
 	connection_free(connection);
 	if (session)
 		session_end(control, session, status);
@@ -186,8 +202,8 @@ void connection_set_events(struct connection *connection)
 	/* who does not read its replies is not read either */
 	if (connection->state <= CONNECTION_TOOL)
 		loop_fd_set(connection->watch, connection->outgoing_count ? LOOP_WRITE :
-					       connection->lost_events	  ? LOOP_READ | LOOP_WRITE :
-									    LOOP_READ);
+			    (connection->is_queued ? 0 : LOOP_READ) |
+				    (connection->lost_events ? LOOP_WRITE : 0));
 }
 
 /* 0: sent. -EAGAIN: no room. The rest is fatal for the connection. */
@@ -245,32 +261,53 @@ int connection_push(struct connection *connection, const Hccld__Control__Reply *
 	return r;
 }
 
-static void connection_read(struct connection *connection)
+/* HELLO may have one descriptor: of the process's user namespace. False: the connection ends. */
+static bool connection_take_namespace(struct connection *connection, struct packet *packet)
+{
+	if (connection->state == CONNECTION_NEW && packet->fd_count == 1 &&
+	    namespace_of_fd(packet->fds[0], &connection->user_namespace) == 0) {
+		packet_close(packet);
+		return true;
+	}
+	discard_fds(packet->fds, packet->fd_count);
+	packet->fd_count = 0;
+	connection_fail(connection, connection->state == CONNECTION_NEW
+					    ? "it has sent a descriptor that is no user namespace"
+					    : "it has sent descriptors, which no request has");
+	return false;
+}
+
+bool connection_read(struct connection *connection, int packets)
 {
 	struct packet *packet = &connection->control->packet;
 
-	for (int i = 0; i < PACKETS_PER_TURN && connection->state <= CONNECTION_TOOL &&
-			!connection->outgoing_count;
-	     i++) {
-		int r = packet_receive(connection->fd, packet, MSG_DONTWAIT);
+	for (int i = 0; i < packets; i++) {
+		int r;
 
+		if (connection->state > CONNECTION_TOOL || connection->outgoing_count)
+			return false;
+		r = packet_receive(connection->fd, packet, MSG_DONTWAIT);
 		if (r == -EAGAIN)
-			return;
+			return false;
 		if (r == -EPROTO) {
 			connection_fail(connection, "it has sent a truncated packet");
-			return;
+			return false;
 		}
 		if (r < 0) {
 			connection_hung_up(connection);
-			return;
+			return false;
 		}
-		if (packet->fd_count) {
-			discard_fds(packet->fds, packet->fd_count);
-			connection_fail(connection, "it has sent descriptors, which no request has");
-			return;
-		}
+		if (packet->fd_count && !connection_take_namespace(connection, packet))
+			return false;
 		dispatch_packet(connection, packet);
 	}
+	return connection->state <= CONNECTION_TOOL && !connection->outgoing_count;
+}
+
+void connection_set_queued(struct connection *connection, bool is_queued)
+{
+	connection->is_queued = is_queued;
+	connection_set_events(connection);
 }
 
 static void connection_ready(void *data, int events)
@@ -281,8 +318,8 @@ static void connection_ready(void *data, int events)
 		connection_flush(connection);
 	if ((events & LOOP_WRITE) && connection->lost_events)
 		monitor_tell_lost(connection);
-	if (events & LOOP_READ)
-		connection_read(connection);
+	if ((events & LOOP_READ) && !connection->is_queued)
+		user_readable(connection);
 	/* also after an error, which has ended the watch: the rest is read, down to the hang-up */
 	connection_set_events(connection);
 }
@@ -298,6 +335,7 @@ static int connection_make(struct control *control, int fd, struct connection **
 	list_init(&connection->link);
 	list_init(&connection->requests);
 	list_init(&connection->outgoing);
+	list_init(&connection->ready);
 	connection->control = control;
 	connection->pidfd = -1;
 	connection->exit = -1;
@@ -305,6 +343,10 @@ static int connection_make(struct control *control, int fd, struct connection **
 	r = process_peer(connection->fd, &connection->peer);
 	if (r < 0)
 		return r;
+	connection->user = user_get(control, connection->peer.uid);
+	if (!connection->user)
+		return -ENOMEM;
+	connection->user->connections++;
 	r = loop_timer_new(control->loop, timer_due, connection, &connection->timer);
 	if (r < 0)
 		return r;
@@ -318,6 +360,25 @@ static int connection_make(struct control *control, int fd, struct connection **
 	return 0;
 }
 
+/*
+ * More than there may be get as far as HELLO, to be told why, but only a few at a time. -EDQUOT.
+ */
+static int connection_admit(struct connection *connection)
+{
+	const struct control *control = connection->control;
+	const struct user *user = connection->user;
+	uint32_t limit = control->options.connections_per_user;
+	uint32_t places = HCCLD_CONNECTIONS_MAX - HCCLD_RESERVE;
+
+	if (user_is_special(user))
+		return 0;
+	connection->is_surplus = user->connections > limit ||
+				 control->connection_count > places - SURPLUS_MAX;
+	return user->connections > limit + SURPLUS_MAX || control->connection_count > places
+		       ? -EDQUOT
+		       : 0;
+}
+
 int connection_new(struct control *control, int fd)
 {
 	struct connection *connection;
@@ -326,8 +387,19 @@ int connection_new(struct control *control, int fd)
 	r = connection_make(control, fd, &connection);
 	if (r < 0)
 		return r;
+	r = connection_admit(connection);
+	if (r < 0) {
+		connection_free(connection);
+		return r;
+	}
 	loop_timer_start(connection->timer, HELLO_DEADLINE_MS, 0);
 	return 0;
+}
+
+/* From Linux 6.16 on; before, connection_read() deals with them. */
+static void connection_refuse_fds(struct connection *connection)
+{
+	(void)setsockopt(connection->fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
 }
 
 int connection_bind(struct connection *connection, struct session *session, int pidfd)
@@ -342,7 +414,10 @@ int connection_bind(struct connection *connection, struct session *session, int 
 		return r;
 	connection->session = session;
 	session->owner = connection;
+	connection->is_client = true;
+	user_count_client(connection->user, 1);
 	connection->state = CONNECTION_CLIENT;
+	connection_refuse_fds(connection);
 	loop_timer_stop(connection->timer);
 	return 0;
 }
@@ -350,6 +425,7 @@ int connection_bind(struct connection *connection, struct session *session, int 
 void connection_set_tool(struct connection *connection)
 {
 	connection->state = CONNECTION_TOOL;
+	connection_refuse_fds(connection);
 	loop_timer_stop(connection->timer);
 }
 

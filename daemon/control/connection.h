@@ -18,6 +18,7 @@ struct loop_fd;
 struct loop_timer;
 struct request;
 struct session;
+struct user;
 
 enum connection_state {
 	CONNECTION_NEW,	   /* no HELLO yet */
@@ -32,7 +33,12 @@ enum connection_state {
 struct connection {
 	struct list link;
 	struct control *control;
+	struct user *user;
+	struct list ready; /* in user->ready while it waits for its turn */
+	bool is_queued, is_client;
+	bool is_surplus; /* more than its user, or all, may have: gets no session */
 	struct process_identity peer;
+	uint64_t user_namespace; /* inode, by a descriptor that came with HELLO; 0: none */
 	enum connection_state state;
 	int fd, pidfd; /* pidfd -1: until there is a session */
 	struct loop_fd *watch, *pid_watch;
@@ -60,6 +66,10 @@ void connection_set_tool(struct connection *connection);
 int connection_push(struct connection *connection, const Hccld__Control__Reply *reply);
 /* After a change of what it has to send. */
 void connection_set_events(struct connection *connection);
+/* Reads up to @packets requests. True: there may be more. */
+bool connection_read(struct connection *connection, int packets);
+/* It waits for its turn, and need not be told that it is readable. */
+void connection_set_queued(struct connection *connection, bool is_queued);
 /* Sends and frees the request, now or when there is room. */
 void connection_send(struct connection *connection, struct request *request);
 /* Ends the connection and its session soon, with a line in the log. */

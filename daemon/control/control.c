@@ -13,6 +13,7 @@
 #include "control/join.h"
 #include "control/listener.h"
 #include "control/teardown.h"
+#include "control/user.h"
 #include "proto/cleanup.h"
 #include "proto/status.h"
 #include "registry/comm.h"
@@ -121,9 +122,12 @@ struct control *control_free(struct control *control)
 	control->scheduler = scheduler_free(control->scheduler);
 	/* the loop turns once more: nothing of ours but the jobs may be on it */
 	loop_timer_free(control->join_timer);
+	loop_timer_free(control->turn_timer);
 	loop_wake_free(control->wake);
 	loop_drain(control->loop);
 	control->registry->comm_gone = NULL;
+	list_for_each(struct user, user, &control->users, link)
+		user_free(user);
 	free(control);
 	return NULL;
 }
@@ -147,6 +151,8 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	if (!control)
 		return -ENOMEM;
 	list_init(&control->connections);
+	list_init(&control->users);
+	list_init(&control->turns);
 	control->options = *options;
 	control->loop = loop;
 	control->registry = registry;
@@ -157,6 +163,9 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	if (r < 0)
 		return r;
 	r = loop_timer_new(loop, joins_expire, control, &control->join_timer);
+	if (r < 0)
+		return r;
+	r = loop_timer_new(loop, users_take_turns, control, &control->turn_timer);
 	if (r < 0)
 		return r;
 	r = control_start_scheduler(control);

@@ -43,6 +43,9 @@ struct control_options {
 	const char *version, *soc_name, *socket_path;
 	uint32_t copy_threads;
 	bool allow_duplicate_items;
+	/* these may change at any time */
+	bool tenant_has_cgroup;
+	uint32_t connections_per_user, requests_per_user;
 };
 
 struct control {
@@ -53,6 +56,10 @@ struct control {
 	struct listener *listener;
 	struct list connections;
 	uint32_t connection_count;
+	struct list users;
+	uint32_t user_count, client_users; /* client_users: with sessions */
+	struct list turns;	       /* of users whose connections wait to be read */
+	struct loop_timer *turn_timer; /* user.h */
 	struct loop_wake *wake;
 	struct loop_timer *join_timer; /* the earliest deadline of all joins */
 	uint64_t started_ns;

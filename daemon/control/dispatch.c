@@ -10,6 +10,7 @@
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/request.h"
+#include "control/user.h"
 #include "proto/packet.h"
 
 #define REQUESTS_MAX (2 * HCCLD_RANKS_PER_SESSION) /* of one client at a time */
@@ -60,6 +61,13 @@ static int dispatch_request(struct connection *connection, struct request *reque
 	if (connection->request_count > REQUESTS_MAX)
 		return request_fail(request, CAUSE_LIMIT,
 				    "more than %u requests of one process at a time", REQUESTS_MAX);
+	if (connection->user->requests > connection->control->options.requests_per_user &&
+	    !user_is_special(connection->user))
+		return request_fail(
+			request, CAUSE_LIMIT,
+			"requests of uid %u in flight: %u of %u; raise limits.requests_per_user in hccld.conf",
+			connection->user->uid, connection->user->requests - 1,
+			connection->control->options.requests_per_user);
 	for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
 		if (handlers[i].body != body)
 			continue;

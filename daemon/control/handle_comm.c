@@ -9,6 +9,7 @@
 #include "control/query.h"
 #include "control/request.h"
 #include "control/teardown.h"
+#include "control/tenants.h"
 #include "registry/comm.h"
 #include "registry/pairs.h"
 #include "registry/session.h"
@@ -24,6 +25,8 @@ int handle_get_root_info(struct request *request)
 	if (r < 0)
 		return r;
 	r = comm_new(session, &comm);
+	if (r == -EUSERS)
+		return tenants_refuse(request, CAUSE_LIMIT, session->quota, QUOTA_COMMS, 1);
 	if (r == -EDQUOT)
 		return request_fail(
 			request, CAUSE_LIMIT,
@@ -85,6 +88,8 @@ int handle_resume_comm(struct request *request)
 
 static int pairs_fail(struct request *request, const struct comm *comm, int r)
 {
+	if (r == -EUSERS)
+		return tenants_refuse_region(request, comm->quota, pairs_next_bytes(comm));
 	if (r == -ENOBUFS)
 		return request_fail(
 			request, CAUSE_HOST_MEMORY,

@@ -10,6 +10,7 @@
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/dispatch.h"
+#include "control/page.h"
 #include "control/query.h"
 #include "proto/region.h"
 #include "registry/comm.h"
@@ -21,17 +22,7 @@
 #define PAGE_BYTES_MAX (HCCLD_PACKET_MAX - 4096u)
 #define MEMBERS_PER_ENTRY 1024u /* of a larger communicator the next entry has the rest */
 
-struct page {
-	struct request *request;
-	void **entries; /* [HCCLD_LIST_PAGE] */
-	size_t count, bytes;
-	uint64_t after, last; /* cursors: of the previous page, of the newest entry */
-	bool is_full;
-	int error;
-};
-
-/* False: no more on this page. */
-static bool page_add(struct page *page, ProtobufCMessage *message, uint64_t cursor)
+bool page_add(struct page *page, ProtobufCMessage *message, uint64_t cursor)
 {
 	size_t bytes;
 
@@ -381,6 +372,16 @@ static int page_fill(struct page *page, Hccld__Control__List__Kind kind,
 		list_streams(page);
 		reply->streams = (Hccld__Control__Stream **)page->entries;
 		reply->n_streams = page->count;
+		return 0;
+	case HCCLD__CONTROL__LIST__KIND__TENANTS:
+		list_tenants(page);
+		reply->tenants = (Hccld__Control__Tenant **)page->entries;
+		reply->n_tenants = page->count;
+		return 0;
+	case HCCLD__CONTROL__LIST__KIND__MEMORY:
+		list_memory(page);
+		reply->memory = (Hccld__Control__MemoryUse **)page->entries;
+		reply->n_memory = page->count;
 		return 0;
 	default:
 		return request_fail(page->request, CAUSE_UNBUILT,

@@ -7,13 +7,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/loop.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/request.h"
 #include "control/teardown.h"
+#include "control/tenants.h"
+#include "control/user.h"
 #include "proto/cleanup.h"
 #include "registry/context.h"
 #include "registry/registry.h"
@@ -97,6 +98,8 @@ static int allocation_publish(struct allocation *allocation)
 		return request_fail(request, CAUSE_ABORTED,
 				    "the device was reset while memory was allocated on it");
 	r = segment_new(context, allocation->kind, &allocation->memory, &segment);
+	if (r == -EUSERS)
+		return tenants_refuse(request, CAUSE_LIMIT, session->quota, QUOTA_DESCRIPTORS, 1);
 	if (r == -EDQUOT)
 		return request_fail(
 			request, CAUSE_LIMIT,
@@ -123,14 +126,18 @@ static void allocation_done(void *arg)
 	allocation_free(allocation);
 }
 
+/* @error: what session_charge() said. */
 static int allocation_exhausted(struct request *request, struct session *session, uint32_t device,
-				uint64_t bytes)
+				uint64_t bytes, int error)
 {
 	struct holder *holder;
 	struct account *account = session_account(session, device, &holder);
 	bool is_device = device != HCCLD_DEVICES_MAX;
 	struct text text;
 
+	if (error == -EUSERS)
+		return tenants_refuse(request, is_device ? CAUSE_MEMORY : CAUSE_HOST_MEMORY,
+				      session->quota, QUOTA_MEMORY, bytes);
 	text_init(&text, request->text, sizeof(request->text));
 	if (is_device)
 		text_add(&text, "device %" PRIu32 " ", device);
@@ -169,6 +176,7 @@ int handle_allocate_segment(struct request *request)
 	struct context *context = session_context(session, allocate->context);
 	struct allocation *allocation;
 	uint64_t bytes;
+	int r;
 
 	if (!context)
 		return request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
@@ -186,14 +194,16 @@ int handle_allocate_segment(struct request *request)
 	 * charged before it exists, so that requests at the same time do not take more than there
 	 * is
 	 */
-	if (session_charge(session, allocation->device, bytes) < 0) {
+	r = session_charge(session, allocation->device, bytes);
+	if (r < 0) {
 		uint32_t device = allocation->device;
 
 		allocation_free(allocation);
-		return allocation_exhausted(request, session, device, bytes);
+		return allocation_exhausted(request, session, device, bytes, r);
 	}
 	if (bytes >= JOB_BYTES_MIN) {
-		loop_job(request->control->loop, allocation_run, allocation_done, allocation);
+		user_job(request->control, session->uid, allocation_run, allocation_done,
+			 allocation);
 	} else {
 		allocation_run(allocation);
 		allocation_done(allocation);

@@ -13,6 +13,8 @@
 #include "control/query.h"
 #include "control/request.h"
 #include "control/teardown.h"
+#include "control/tenants.h"
+#include "control/user.h"
 #include "proto/cleanup.h"
 #include "proto/feature.h"
 #include "registry/context.h"
@@ -79,6 +81,23 @@ static int hello_welcome(struct request *request, const struct session *session)
 	return 0;
 }
 
+/* Which of the things that a session needs is at its limit? */
+static int hello_refuse(struct request *request, const struct quota *quota)
+{
+	static const struct {
+		enum quota_kind kind;
+		uint64_t amount;
+	} needs[] = { { QUOTA_SESSIONS, 1 },
+		      { QUOTA_DESCRIPTORS, 3 },
+		      { QUOTA_MEMORY, SESSION_STREAM_OFFSET } };
+	size_t i = 0;
+
+	while (i + 1 < sizeof(needs) / sizeof(needs[0]) &&
+	       !quota_is_short(quota, needs[i].kind, needs[i].amount))
+		i++;
+	return tenants_refuse(request, CAUSE_LIMIT, quota, needs[i].kind, needs[i].amount);
+}
+
 static int hello_make_session(struct request *request, const Hccld__Control__Hello *hello,
 			      int pidfd, struct session **ret_session)
 {
@@ -90,18 +109,41 @@ static int hello_make_session(struct request *request, const Hccld__Control__Hel
 					     .features = (uint32_t)(hello->features & HCCLD_FEATURES),
 					     .process = hello->process,
 					     .library = hello->library };
+	struct tenant_key key;
 	struct tenant *tenant;
 	int r;
 
-	r = tenant_get(control->registry, connection->peer.uid, &tenant);
+	r = tenants_key(connection, pidfd, &key);
 	if (r < 0)
 		return r;
-	if (!tenant->is_scheduled) {
-		scheduler_yard_add(control->scheduler, &tenant->view);
-		tenant->is_scheduled = true;
-	}
-	return session_new(control->registry, tenant, &identity, connection->fd, pidfd,
-			   ret_session);
+	r = tenants_get(control, &key, &tenant);
+	if (r < 0)
+		return r;
+	r = session_new(control->registry, tenant, &identity, connection->fd, pidfd, ret_session);
+	if (r == -EUSERS)
+		r = hello_refuse(request, tenant->quota);
+	if (r < 0)
+		tenants_collect(control, tenant);
+	return r;
+}
+
+/* All connections, or those of the user, are taken. */
+static int hello_refuse_surplus(struct request *request)
+{
+	const struct control *control = request->control;
+	const struct user *user = request->connection->user;
+	uint32_t limit = control->options.connections_per_user;
+
+	if (user->connections > limit)
+		return request_fail(
+			request, CAUSE_LIMIT,
+			"connections of uid %" PRIu32 ": %" PRIu32 " of %" PRIu32
+			" used, 1 asked; raise limits.connections_per_user in hccld.conf",
+			user->uid, user->connections - 1, limit);
+	return request_fail(request, CAUSE_LIMIT,
+			    "hccld has %" PRIu32
+			    " connections; the last places are for root and its own user",
+			    control->connection_count);
 }
 
 static int hello_client(struct request *request, const Hccld__Control__Hello *hello)
@@ -111,13 +153,15 @@ static int hello_client(struct request *request, const Hccld__Control__Hello *he
 	struct session *session;
 	int r;
 
+	if (connection->is_surplus)
+		return hello_refuse_surplus(request);
 	r = process_peer_pidfd(connection->fd, connection->peer.pid, &pidfd);
+	if (r == 0)
+		r = hello_make_session(request, hello, pidfd, &session);
 	if (r == -ESRCH)
 		return request_fail(request, CAUSE_ABORTED,
 				    "the process that made this connection has ended");
-	if (r == 0)
-		r = hello_make_session(request, hello, pidfd, &session);
-	if (r == -EDQUOT)
+	if (r == -EDQUOT && !*request->text)
 		return request_fail(request, CAUSE_LIMIT,
 				    "hccld serves %" PRIu32
 				    " processes and has no room or no descriptors for more",
@@ -126,7 +170,10 @@ static int hello_client(struct request *request, const Hccld__Control__Hello *he
 		return r;
 	r = connection_bind(connection, session, take_fd(&pidfd));
 	if (r < 0) {
+		struct tenant *tenant = session->tenant;
+
 		session_remove(session);
+		tenants_collect(request->control, tenant);
 		return r;
 	}
 	monitor_session(request->control, "session-start", session, "");
@@ -153,6 +200,8 @@ int handle_hello(struct request *request)
 		r = query_check_draining(request, "new programs");
 		return r < 0 ? r : hello_client(request, hello);
 	}
+	if (connection->user_namespace)
+		return -EPROTO;
 	connection_set_tool(connection);
 	hello_reply(request, hello_version(hello), 0);
 	return 0;
@@ -227,6 +276,11 @@ int handle_create_stream(struct request *request)
 	if (!context)
 		return request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
 	r = stream_new(context, &stream);
+	if (r == -EUSERS && quota_is_short(session->quota, QUOTA_STREAMS, 1))
+		return tenants_refuse(request, CAUSE_STREAMS, session->quota, QUOTA_STREAMS, 1);
+	if (r == -EUSERS)
+		return tenants_refuse(request, CAUSE_HOST_MEMORY, session->quota, QUOTA_MEMORY,
+				      SESSION_STREAM_STRIDE);
 	if (r == -ENOSR || r == -EDQUOT)
 		return request_fail(
 			request, CAUSE_STREAMS,

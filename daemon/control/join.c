@@ -26,6 +26,7 @@
 #include "registry/pairs.h"
 #include "registry/registry.h"
 #include "registry/session.h"
+#include "registry/tenant.h"
 
 /* Moves the timer to the earliest deadline of all communicators. */
 static void joins_arm(struct control *control)
@@ -237,11 +238,32 @@ static int join_reply(struct request *request, const struct rank *rank)
 	return 0;
 }
 
+/* The tenant may not have the region. */
+static void join_refuse_region(struct comm *comm)
+{
+	uint64_t bytes = comm_region_size(comm->rendezvous.size);
+	bool is_memory = quota_is_short(comm->quota, QUOTA_MEMORY, bytes);
+	char buffer[HCCLD_TEXT_MAX];
+	struct text text;
+
+	text_init(&text, buffer, sizeof(buffer));
+	text_add(&text, "communicator %s: ", comm->name);
+	if (is_memory)
+		quota_describe(comm->quota, QUOTA_MEMORY, bytes, &text);
+	else
+		quota_describe(comm->quota, QUOTA_DESCRIPTORS, 1, &text);
+	join_fail(comm, is_memory ? CAUSE_HOST_MEMORY : CAUSE_LIMIT, buffer);
+}
+
 static void join_complete(struct comm *comm)
 {
 	uint32_t size = comm->rendezvous.size;
 	int r = comm_form(comm);
 
+	if (r == -EUSERS) {
+		join_refuse_region(comm);
+		return;
+	}
 	if (r < 0) {
 		char text[HCCLD_TEXT_MAX];
 
@@ -279,6 +301,24 @@ static bool secret_matches(const struct comm *comm, const ProtobufCBinaryData *s
 	return difference == 0;
 }
 
+/* Of the same user, but not allowed to share memory. */
+static int join_refuse_stranger(struct request *request, const struct comm *comm)
+{
+	const struct tenant_key *key = &request_session(request)->tenant->key;
+	const char *cgroup = comm->quota ? comm->quota->cgroup : "";
+
+	if (strcmp(cgroup, key->cgroup) == 0)
+		return request_fail(
+			request, CAUSE_PERMISSION,
+			"communicator %s belongs to processes of user %" PRIu32
+			" in another user namespace (container): the ranks of a communicator must have the same",
+			comm->name, comm->uid);
+	return request_fail(request, CAUSE_PERMISSION,
+			    "communicator %s belongs to processes in cgroup %s, this one is in %s: "
+			    "with tenant = uid+cgroup in hccld.conf all ranks must be in one",
+			    comm->name, *cgroup ? cgroup : "/", *key->cgroup ? key->cgroup : "/");
+}
+
 /* The communicator that the request may join. */
 static int join_find(struct request *request, const Hccld__Control__JoinComm *join,
 		     struct comm **ret_comm)
@@ -311,10 +351,13 @@ static int join_find(struct request *request, const Hccld__Control__JoinComm *jo
 				    ", this process to user %" PRIu32
 				    ": the ranks of a communicator must have one user",
 				    comm->name, comm->uid, session->uid);
+	if (comm->tenant && comm->tenant != session->tenant->id)
+		return join_refuse_stranger(request, comm);
 	if (comm->state == COMM_FAILED)
 		return request_fail(request, comm->failure, "%s",
 				    comm->failure_text ? comm->failure_text
 						       : status_of(comm->failure)->text);
+	comm_set_tenant(comm, session);
 	*ret_comm = comm;
 	return 0;
 }

@@ -14,11 +14,13 @@
 #include "base/loop.h"
 #include "control/connection.h"
 #include "control/control.h"
+#include "proto/clock.h"
 #include "proto/limits.h"
 
-#define CONNECTIONS_MAX (HCCLD_SESSIONS_MAX + 256u)
 #define ACCEPTS_PER_TURN 32
 #define PAUSE_MS 100
+#define BREATH_MS 4
+#define TELL_NS 10000000000u
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
@@ -29,6 +31,8 @@ struct listener {
 	int fd;
 	struct loop_fd *watch;
 	struct loop_timer *timer;
+	uint32_t refused; /* since it was told */
+	uint64_t told_ns;
 };
 
 static void listener_pause(struct listener *listener, const char *reason)
@@ -45,15 +49,36 @@ static void listener_resume(void *data)
 	loop_fd_set(listener->watch, LOOP_READ);
 }
 
+/* Takes @fd. */
+static void listener_add(struct listener *listener, int fd)
+{
+	uint64_t now = clock_now_ns();
+
+	if (connection_new(listener->control, fd) == 0)
+		return;
+	/* who is refused tries again, and again */
+	if (listener->refused++ && now - listener->told_ns < TELL_NS)
+		return;
+	log_warning("%u connections were refused: there are as many as their users may have",
+		    listener->refused);
+	listener->told_ns = now;
+	listener->refused = 0;
+}
+
 static void listener_ready(void *data, int events)
 {
 	struct listener *listener = data;
 
 	(void)events;
+	/* those who are there go on, however many come */
+	if (listener->control->client_users) {
+		loop_fd_set(listener->watch, 0);
+		loop_timer_start(listener->timer, BREATH_MS, 0);
+	}
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
 		int fd;
 
-		if (listener->control->connection_count >= CONNECTIONS_MAX) {
+		if (listener->control->connection_count >= HCCLD_CONNECTIONS_MAX) {
 			listener_pause(listener, "there are as many as hccld serves");
 			return;
 		}
@@ -65,8 +90,8 @@ static void listener_ready(void *data, int events)
 			listener_pause(listener, strerror(errno));
 			return;
 		}
-		if (fd >= 0 && connection_new(listener->control, fd) < 0)
-			log_warning("a connection was refused");
+		if (fd >= 0)
+			listener_add(listener, fd);
 	}
 }
 
@@ -79,11 +104,8 @@ int listener_new(struct control *control, int fd, struct listener **ret_listener
 		return -ENOMEM;
 	listener->control = control;
 	listener->fd = fd;
-	/*
-	 * No request has descriptors; from Linux 6.16 on nobody can send any. Connections inherit
-	 * it. Before, connection.c deals with them.
-	 */
-	(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
+	/* HELLO has a descriptor; release 0.1.0 has switched them off, and its socket may be inherited */
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 1 }, sizeof(int));
 	r = loop_timer_new(control->loop, listener_resume, listener, &listener->timer);
 	if (r == 0)
 		r = loop_fd_new(control->loop, fd, LOOP_READ, listener_ready, listener,

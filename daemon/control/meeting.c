@@ -14,6 +14,7 @@
 #include "control/obituary.h"
 #include "control/query.h"
 #include "control/request.h"
+#include "control/tenants.h"
 #include "proto/cleanup.h"
 #include "proto/digest.h"
 #include "proto/region.h"
@@ -226,6 +227,8 @@ static int meeting_make(struct request *request, const struct meeting *meeting,
 	}
 	r = comm_new_meeting(session, meeting->origin, meeting->key, meeting->secret, meeting->name,
 			     ret_comm);
+	if (r == -EUSERS)
+		return tenants_refuse(request, CAUSE_LIMIT, session->quota, QUOTA_COMMS, 1);
 	if (r == -EDQUOT)
 		return request_fail(request, CAUSE_LIMIT,
 				    "this process has %" PRIu32

@@ -14,6 +14,7 @@
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/monitor.h"
+#include "control/user.h"
 #include "proto/cleanup.h"
 #include "registry/session.h"
 
@@ -35,6 +36,8 @@ struct request *request_new(struct connection *connection, Hccld__Control__Reque
 		return NULL;
 	request->control = connection->control;
 	request->connection = connection;
+	request->user = connection->user;
+	request->user->requests++;
 	request->message = message;
 	request->unpacked = unpacked;
 	connection->unpacked += unpacked;
@@ -63,6 +66,8 @@ struct request *request_free(struct request *request)
 	for (uint32_t i = 0; i < request->fd_count; i++)
 		close_fdp(&request->fds[i]);
 	hccld__control__request__free_unpacked(request->message, NULL);
+	request->user->requests--;
+	user_collect(request->user);
 	free(request);
 	return NULL;
 }

@@ -17,12 +17,14 @@
 struct connection;
 struct control;
 struct session;
+struct user;
 
 #define REQUEST_LATER 1
 
 struct request {
 	struct list link; /* connection->requests or connection->outgoing */
 	struct control *control;
+	struct user *user; /* in whose requests it counts, also when the connection is gone */
 	struct connection *connection; /* NULL: nobody waits for the reply any more */
 	Hccld__Control__Request *message;
 	size_t unpacked; /* bytes of it */

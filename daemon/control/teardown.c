@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/loop.h"
 #include "base/memfd.h"
 #include "control/control.h"
 #include "control/monitor.h"
@@ -14,6 +13,8 @@
 #include "control/meeting.h"
 #include "control/obituary.h"
 #include "control/request.h"
+#include "control/tenants.h"
+#include "control/user.h"
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
@@ -193,8 +194,12 @@ static void teardown_finish(void *arg)
 		request_finish(teardown->request, 0);
 	list_remove(&teardown->link);
 	teardown_next(teardown->control, session);
-	if (teardown->is_session)
+	if (teardown->is_session) {
+		struct tenant *tenant = session->tenant;
+
 		session_remove(session);
+		tenants_collect(teardown->control, tenant);
+	}
 	session_unref(session);
 	free(teardown);
 }
@@ -207,7 +212,8 @@ static void teardown_done(void *arg)
 	list_for_each(struct segment, segment, &teardown->free_segments, link)
 		bytes += segment->memory.bytes;
 	if (bytes >= JOB_BYTES_MIN) {
-		loop_job(teardown->control->loop, teardown_free_memory, teardown_finish, teardown);
+		user_job(teardown->control, teardown->session->uid, teardown_free_memory,
+			 teardown_finish, teardown);
 	} else {
 		teardown_free_memory(teardown);
 		teardown_finish(teardown);

@@ -17,6 +17,7 @@
 #include "registry/pairs.h"
 #include "registry/registry.h"
 #include "registry/session.h"
+#include "registry/tenant.h"
 
 #define FAILED_MEETINGS_MAX 256u
 
@@ -39,13 +40,13 @@ static void comm_free_view(struct comm *comm)
 
 struct comm *comm_free(struct comm *comm)
 {
-
 	if (!comm)
 		return NULL;
 	comm_free_view(comm);
 	list_for_each(struct extent, extent, &comm->extents, link)
 		extent_free(extent);
 	rendezvous_deinit(&comm->rendezvous);
+	quota_unref(comm->quota);
 	list_remove(&comm->link);
 	free(comm->failure_text);
 	free(comm->part_members);
@@ -109,8 +110,8 @@ static int random_fill(void *buffer, size_t size)
 }
 
 /* @record is complete but for id and name; @name NULL: a name of our own. */
-static int comm_add(struct session *session, struct record_comm *record, const char *name,
-		    struct comm **ret_comm)
+static int comm_make_and_record(struct session *session, struct record_comm *record,
+				const char *name, struct comm **ret_comm)
 {
 	struct registry *registry = session->registry;
 	CLEANUP(comm_freep) struct comm *comm = NULL;
@@ -128,6 +129,8 @@ static int comm_add(struct session *session, struct record_comm *record, const c
 	comm = comm_make(registry, record);
 	if (!comm)
 		return -ENOMEM;
+	comm->tenant = session->tenant->id;
+	comm->quota = quota_ref(session->quota);
 	r = comm_publish(comm);
 	if (r < 0)
 		return r;
@@ -141,6 +144,20 @@ static int comm_add(struct session *session, struct record_comm *record, const c
 	session->root_infos++;
 	*ret_comm = take_ptr(&comm);
 	return 0;
+}
+
+/* The same, with its place in the tenant's limit. -EUSERS. */
+static int comm_add(struct session *session, struct record_comm *record, const char *name,
+		    struct comm **ret_comm)
+{
+	int r;
+
+	if (quota_charge(session->quota, QUOTA_COMMS, 1) < 0)
+		return -EUSERS;
+	r = comm_make_and_record(session, record, name, ret_comm);
+	if (r < 0)
+		quota_refund(session->quota, QUOTA_COMMS, 1);
+	return r;
 }
 
 int comm_new(struct session *session, struct comm **ret_comm)
@@ -189,6 +206,8 @@ static void comm_remove(struct comm *comm)
 	if (comm->key)
 		idmap_remove(&registry->comm_keys, comm->key);
 	registry->comm_count--;
+	if (comm->quota)
+		quota_refund(comm->quota, QUOTA_COMMS, 1);
 	comm_free(comm);
 }
 
@@ -297,6 +316,7 @@ static int comm_make_view(struct comm *comm, uint32_t size, struct comm_region *
 	comm->view = (struct view_comm){ .id = comm->id,
 					 .size = size,
 					 .weight = 1,
+					 .share = comm->quota ? &comm->quota->share : NULL,
 					 .region = region,
 					 .contexts = contexts,
 					 .pairs = pairs };
@@ -306,34 +326,6 @@ static int comm_make_view(struct comm *comm, uint32_t size, struct comm_region *
 		return -ENOMEM;
 	}
 	return 0;
-}
-
-static void member_write(struct comm_region *region, const struct joiner *joiner)
-{
-	struct comm_member *member = &region->members[joiner->rank];
-
-	member->incarnation = 1;
-	member->pid = joiner->pid;
-	member->exit = -1;
-	member->context = joiner->context->view.index;
-	member->device = joiner->device;
-	atomic_store_explicit(&member->word, MEMBER_ALIVE, memory_order_release);
-}
-
-static void region_write(struct comm *comm, struct comm_region *region)
-{
-	uint32_t size = comm->rendezvous.size;
-
-	region->magic = COMM_REGION_MAGIC;
-	region->version = COMM_REGION_VERSION;
-	region->size = size;
-	region->comm = comm->id;
-	region->directory_offset =
-		(uint64_t)((char *)comm_region_directory(region, size) - (char *)region);
-	region->parent = comm->parent;
-	region->settings = comm->settings;
-	for (uint32_t i = 0; i < size; i++)
-		member_write(region, comm->rendezvous.joiners[i]);
 }
 
 /* Into the tables and the engine's view. */
@@ -434,7 +426,7 @@ int comm_form(struct comm *comm)
 		extent_remove(comm, extent);
 		return r;
 	}
-	region_write(comm, extent->base);
+	comm_region_write(comm, extent->base);
 	r = comm_make_ranks(comm);
 	if (r < 0) {
 		comm_free_view(comm);
@@ -583,5 +575,6 @@ int rank_restore(struct context *context, uint32_t index, struct comm *comm)
 	memcpy(rank->name, record->name, sizeof(rank->name));
 	rank->name[sizeof(rank->name) - 1] = 0;
 	rank_publish(rank);
+	comm_set_tenant(comm, session);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "proto/status.h"
 #include "registry/rendezvous.h"
 
+struct quota;
 struct registry;
 struct session;
 struct text;
@@ -51,6 +52,8 @@ struct comm {
 	struct comm_settings settings;
 	uint64_t started_ns;
 	uint32_t uid;
+	uint64_t tenant;     /* id; 0: not known yet, after a restart */
+	struct quota *quota; /* a reference; who pays. NULL: not known yet */
 	enum comm_state state;
 	unsigned char secret[HCCLD_SECRET_BYTES];
 	char name[HCCLD_COMM_NAME_MAX], udi[HCCLD_UDI_MAX];
@@ -83,7 +86,7 @@ struct rank {
 	char name[HCCLD_COMM_NAME_MAX]; /* as its process calls the communicator */
 };
 
-/* A root info of @session. -EDQUOT: too many. */
+/* A root info of @session. -EDQUOT: too many; -EUSERS: more than the tenant may have. */
 int comm_new(struct session *session, struct comm **ret_comm);
 /*
  * One whose ranks meet without a root info, by @key and @secret (HCCLD_SECRET_BYTES); @session is
@@ -92,6 +95,8 @@ int comm_new(struct session *session, struct comm **ret_comm);
 int comm_new_meeting(struct session *session, enum comm_origin origin, uint64_t key,
 		     const unsigned char *secret, const char *name, struct comm **ret_comm);
 int comm_restore(struct registry *registry, uint32_t index, struct comm **ret_comm);
+/* After a restart: the tenant of @session has it, and pays. */
+void comm_set_tenant(struct comm *comm, const struct session *session);
 struct comm *comm_find(struct registry *registry, uint64_t key);
 
 /*

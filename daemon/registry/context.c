@@ -30,6 +30,7 @@ static struct context *context_make(struct session *session, uint64_t id, uint32
 	context->id = id;
 	context->device = device;
 	context->view.session = &session->view;
+	context->view.share = &session->quota->share;
 	context->view.index = yard_index;
 	context->view.words = &yard->contexts[yard_index];
 	context->view.bit_word = &yard->bits[yard_index / 64];
@@ -40,12 +41,16 @@ static struct context *context_make(struct session *session, uint64_t id, uint32
 static void context_publish(struct context *context)
 {
 	struct session *session = context->session;
+	struct view_yard *yard = &session->tenant->view;
+	uint32_t words = context->view.index / 64 + 1;
 
 	session->contexts[context->device] = context;
 	session->registry->devices[context->device].contexts++;
 	/* the engine finds the view's content once it finds the pointer */
-	atomic_store_explicit(&session->tenant->view.contexts[context->view.index], &context->view,
+	atomic_store_explicit(&yard->contexts[context->view.index], &context->view,
 			      memory_order_release);
+	if (words > atomic_load_explicit(&yard->word_limit, memory_order_relaxed))
+		atomic_store_explicit(&yard->word_limit, words, memory_order_release);
 }
 
 /*
@@ -207,6 +212,24 @@ static int stream_prepare(struct context *context, uint32_t index)
 	return 0;
 }
 
+static void stream_refund(struct session *session)
+{
+	session_give(session, QUOTA_STREAMS, 1);
+	session_give(session, QUOTA_MEMORY, SESSION_STREAM_STRIDE);
+}
+
+/* -EDQUOT */
+static int stream_charge(struct session *session)
+{
+	if (session_take(session, QUOTA_STREAMS, 1) < 0)
+		return -EDQUOT;
+	if (session_take(session, QUOTA_MEMORY, SESSION_STREAM_STRIDE) < 0) {
+		session_give(session, QUOTA_STREAMS, 1);
+		return -EDQUOT;
+	}
+	return 0;
+}
+
 int stream_new(struct context *context, struct stream **ret_stream)
 {
 	struct session *session = context->session;
@@ -215,14 +238,19 @@ int stream_new(struct context *context, struct stream **ret_stream)
 	uint32_t place;
 	int r;
 
-	if (slots_take(&session->stream_slots, &record.index) < 0)
+	if (stream_charge(session) < 0)
+		return -EUSERS;
+	if (slots_take(&session->stream_slots, &record.index) < 0) {
+		stream_refund(session);
 		return -ENOSR;
+	}
 	r = stream_prepare(context, record.index);
 	if (r == 0)
 		r = records_add(records, RECORD_STREAM, &record, &place);
 	if (r < 0) {
 		memfd_punch(session->region_fd, stream_offset(record.index), SESSION_STREAM_STRIDE);
 		slots_give(&session->stream_slots, record.index);
+		stream_refund(session);
 		return r;
 	}
 	r = stream_publish(context, record.index, place, ret_stream);
@@ -230,6 +258,7 @@ int stream_new(struct context *context, struct stream **ret_stream)
 		records_remove(records, RECORD_STREAM, place);
 		memfd_punch(session->region_fd, stream_offset(record.index), SESSION_STREAM_STRIDE);
 		slots_give(&session->stream_slots, record.index);
+		stream_refund(session);
 	}
 	return r;
 }
@@ -242,6 +271,8 @@ int stream_restore(struct context *context, uint32_t index)
 	assert(record);
 	if (slots_take_at(&context->session->stream_slots, record->index) < 0)
 		return -EPROTO;
+	session_take_back(context->session, QUOTA_STREAMS, 1);
+	session_take_back(context->session, QUOTA_MEMORY, SESSION_STREAM_STRIDE);
 	return stream_publish(context, record->index, index, NULL);
 }
 
@@ -258,6 +289,7 @@ void stream_remove(struct stream *stream)
 	records_remove(session->registry->records, RECORD_STREAM, stream->record);
 	session->streams[stream->index] = NULL;
 	slots_give(&session->stream_slots, stream->index);
+	stream_refund(session);
 	session->registry->stream_count--;
 	session->registry->devices[stream->context->device].streams--;
 	list_remove(&stream->link);

@@ -44,7 +44,7 @@ void context_remove(struct context *context);
 /* Memory of this process only, with what is in it. Takes NULL. */
 struct context *context_free(struct context *context);
 
-/* -ENOSR: no place left; others from backing it. */
+/* -ENOSR: no place left; -EUSERS: the tenant may not have more streams or memory; others from backing it. */
 int stream_new(struct context *context, struct stream **ret_stream);
 int stream_restore(struct context *context, uint32_t index);
 /* Frees the pages of its place; any thread. */

@@ -11,7 +11,10 @@
 #include "proto/cleanup.h"
 #include "proto/region.h"
 #include "registry/comm.h"
+#include "registry/context.h"
 #include "registry/registry.h"
+#include "registry/session.h"
+#include "registry/tenant.h"
 
 #define EXTENT_PAIRS_MIN 64u
 #define EXTENT_PAIRS_MAX 4096u
@@ -67,6 +70,35 @@ static int extent_store(struct comm *comm, struct extent *extent)
 	return r;
 }
 
+static void extent_refund(struct comm *comm, uint64_t bytes)
+{
+	account_refund(&comm->registry->host, &comm->registry->comm_holder, bytes);
+	if (!comm->quota)
+		return;
+	quota_refund(comm->quota, QUOTA_MEMORY, bytes);
+	quota_refund(comm->quota, QUOTA_DESCRIPTORS, 1);
+}
+
+/* -EUSERS, -ENOBUFS */
+static int extent_charge(struct comm *comm, uint64_t bytes)
+{
+	struct registry *registry = comm->registry;
+
+	if (comm->quota && quota_charge(comm->quota, QUOTA_MEMORY, bytes) < 0)
+		return -EUSERS;
+	if (comm->quota && quota_charge(comm->quota, QUOTA_DESCRIPTORS, 1) < 0) {
+		quota_refund(comm->quota, QUOTA_MEMORY, bytes);
+		return -EUSERS;
+	}
+	if (account_charge(&registry->host, &registry->comm_holder, bytes) == 0)
+		return 0;
+	if (comm->quota) {
+		quota_refund(comm->quota, QUOTA_MEMORY, bytes);
+		quota_refund(comm->quota, QUOTA_DESCRIPTORS, 1);
+	}
+	return -ENOBUFS;
+}
+
 int extent_new(struct comm *comm, uint32_t count, uint64_t bytes, struct extent **ret_extent)
 {
 	struct registry *registry = comm->registry;
@@ -77,16 +109,16 @@ int extent_new(struct comm *comm, uint32_t count, uint64_t bytes, struct extent 
 	extent = extent_make(records_next_id(registry->records), comm->pair_room, count, bytes);
 	if (!extent)
 		return -ENOMEM;
-	r = account_charge(&registry->host, &registry->comm_holder, bytes);
+	r = extent_charge(comm, bytes);
 	if (r < 0)
-		return -ENOBUFS;
+		return r;
 	r = memfd_new(count ? "hccld-pairs" : "hccld-comm", bytes, true, &extent->fd);
 	if (r == 0)
 		r = memfd_map(extent->fd, bytes, true, &extent->base);
 	if (r == 0)
 		r = extent_store(comm, extent);
 	if (r < 0) {
-		account_refund(&registry->host, &registry->comm_holder, bytes);
+		extent_refund(comm, bytes);
 		return r;
 	}
 	comm->memory += bytes;
@@ -94,6 +126,19 @@ int extent_new(struct comm *comm, uint32_t count, uint64_t bytes, struct extent 
 	list_append(&comm->extents, &extent->link);
 	*ret_extent = take_ptr(&extent);
 	return 0;
+}
+
+void comm_set_tenant(struct comm *comm, const struct session *session)
+{
+	if (comm->quota)
+		return;
+	comm->tenant = session->tenant->id;
+	comm->quota = quota_ref(session->quota);
+	comm->view.share = &comm->quota->share;
+	quota_force(comm->quota, QUOTA_COMMS, 1);
+	quota_force(comm->quota, QUOTA_MEMORY, comm->memory);
+	list_for_each(struct extent, extent, &comm->extents, link)
+		quota_force(comm->quota, QUOTA_DESCRIPTORS, 1);
 }
 
 int extent_restore(struct comm *comm, uint32_t index, int fd)
@@ -131,7 +176,7 @@ void extent_remove(struct comm *comm, struct extent *extent)
 
 	records_remove(registry->records, RECORD_EXTENT, extent->record);
 	store_remove(registry->store, STORE_EXTENT, extent->serial);
-	account_refund(&registry->host, &registry->comm_holder, extent->bytes);
+	extent_refund(comm, extent->bytes);
 	comm->memory -= extent->bytes;
 	/* a client may keep its mapping of extent 0: the pages go all the same */
 	memfd_punch(extent->fd, 0, extent->bytes);
@@ -151,15 +196,25 @@ static struct pair_ring *pairs_ring(const struct comm *comm, uint32_t index)
 	return NULL;
 }
 
-static int pairs_grow(struct comm *comm)
+static uint32_t pairs_next_count(const struct comm *comm)
 {
 	uint32_t count = comm->pair_room;
-	struct extent *extent;
 
 	if (count < EXTENT_PAIRS_MIN)
 		count = EXTENT_PAIRS_MIN;
-	if (count > EXTENT_PAIRS_MAX)
-		count = EXTENT_PAIRS_MAX;
+	return count > EXTENT_PAIRS_MAX ? EXTENT_PAIRS_MAX : count;
+}
+
+uint64_t pairs_next_bytes(const struct comm *comm)
+{
+	return pairs_next_count(comm) * (uint64_t)sizeof(struct pair_ring);
+}
+
+static int pairs_grow(struct comm *comm)
+{
+	uint32_t count = pairs_next_count(comm);
+	struct extent *extent;
+
 	return extent_new(comm, count, count * (uint64_t)sizeof(struct pair_ring), &extent);
 }
 
@@ -207,4 +262,32 @@ int pairs_restore(struct comm *comm)
 		atomic_store_explicit(&comm->view.pairs[i].ring, ring, memory_order_release);
 	}
 	return 0;
+}
+
+static void member_write(struct comm_region *region, const struct joiner *joiner)
+{
+	struct comm_member *member = &region->members[joiner->rank];
+
+	member->incarnation = 1;
+	member->pid = joiner->pid;
+	member->exit = -1;
+	member->context = joiner->context->view.index;
+	member->device = joiner->device;
+	atomic_store_explicit(&member->word, MEMBER_ALIVE, memory_order_release);
+}
+
+void comm_region_write(struct comm *comm, struct comm_region *region)
+{
+	uint32_t size = comm->rendezvous.size;
+
+	region->magic = COMM_REGION_MAGIC;
+	region->version = COMM_REGION_VERSION;
+	region->size = size;
+	region->comm = comm->id;
+	region->directory_offset =
+		(uint64_t)((char *)comm_region_directory(region, size) - (char *)region);
+	region->parent = comm->parent;
+	region->settings = comm->settings;
+	for (uint32_t i = 0; i < size; i++)
+		member_write(region, comm->rendezvous.joiners[i]);
 }

@@ -10,6 +10,7 @@
 #include "base/list.h"
 
 struct comm;
+struct comm_region;
 
 struct extent {
 	struct list link;
@@ -23,17 +24,21 @@ struct extent {
 
 /*
  * Memory, store and record of one extent, charged to host memory. -ENOBUFS: host memory is
- * exhausted. @count 0: extent 0.
+ * exhausted; -EUSERS: the tenant may not have more. @count 0: extent 0.
  */
 int extent_new(struct comm *comm, uint32_t count, uint64_t bytes, struct extent **ret_extent);
 /* Takes @fd. */
 int extent_restore(struct comm *comm, uint32_t index, int fd);
+/* Fills extent 0, @region, with the ranks that have joined. */
+void comm_region_write(struct comm *comm, struct comm_region *region);
 /* Out of store, records and account. */
 void extent_remove(struct comm *comm, struct extent *extent);
 /* Memory of this process only. */
 struct extent *extent_free(struct extent *extent);
 
-/* Makes the ring from @source to @destination unless it is there. -ENOBUFS, -EDQUOT, ... */
+/* Makes the ring from @source to @destination unless it is there. -ENOBUFS, -EUSERS, -EDQUOT, ... */
 int pairs_open(struct comm *comm, uint32_t source, uint32_t destination);
+/* Bytes that the next ring takes for which there is no room. */
+uint64_t pairs_next_bytes(const struct comm *comm);
 /* Fills the view from the directory, after the extents have been restored. -EPROTO. */
 int pairs_restore(struct comm *comm);

@@ -36,6 +36,7 @@ static const struct {
 	[RECORD_RANK] = { sizeof(struct record_rank), 1u << 18 },
 	[RECORD_EXTENT] = { sizeof(struct record_extent), 1u << 18 },
 	[RECORD_DRAIN] = { sizeof(struct record_drain), 1 },
+	[RECORD_TENANT_KEY] = { sizeof(struct record_tenant_key), 1024 },
 };
 
 static_assert(offsetof(struct record_tenant, valid) + 8 == sizeof(struct record_tenant), "last");
@@ -47,6 +48,8 @@ static_assert(offsetof(struct record_comm, valid) + 8 == sizeof(struct record_co
 static_assert(offsetof(struct record_rank, valid) + 8 == sizeof(struct record_rank), "last");
 static_assert(offsetof(struct record_extent, valid) + 8 == sizeof(struct record_extent), "last");
 static_assert(offsetof(struct record_drain, valid) + 8 == sizeof(struct record_drain), "last");
+static_assert(offsetof(struct record_tenant_key, valid) + 8 == sizeof(struct record_tenant_key),
+	      "last");
 
 struct registry_header {
 	uint64_t magic;
@@ -392,6 +395,15 @@ void *records_get(struct records *records, enum record_kind kind, uint32_t index
 uint32_t records_limit(const struct records *records, enum record_kind kind)
 {
 	return *records_used(records, kind);
+}
+
+uint64_t records_bytes(const struct records *records)
+{
+	uint64_t bytes = 2 * STEP;
+
+	for (int kind = 0; kind < RECORD_KINDS; kind++)
+		bytes += records->backed[kind];
+	return bytes;
 }
 
 uint32_t records_count_start(struct records *records)

@@ -29,6 +29,7 @@ enum record_kind {
 	RECORD_EXTENT,
 	RECORD_FIRST_KINDS, /* those of release 0.1.0 */
 	RECORD_DRAIN = RECORD_FIRST_KINDS,
+	RECORD_TENANT_KEY,
 	RECORD_KINDS
 };
 
@@ -113,6 +114,15 @@ struct record_drain {
 	_Atomic uint64_t valid;
 };
 
+/* What makes a tenant beside the uid. None: a tenant of 0.1.0. */
+struct record_tenant_key {
+	uint64_t tenant;
+	uint64_t user_namespace; /* inode; 0: unknown */
+	uint32_t is_private, reserved;
+	char cgroup[HCCLD_CGROUP_MAX];
+	_Atomic uint64_t valid;
+};
+
 struct records;
 
 /*
@@ -138,6 +148,9 @@ void records_remove(struct records *records, enum record_kind kind, uint32_t ind
 void *records_get(struct records *records, enum record_kind kind, uint32_t index);
 /* Indices below this may be valid. */
 uint32_t records_limit(const struct records *records, enum record_kind kind);
+
+/* Bytes that are backed. */
+uint64_t records_bytes(const struct records *records);
 
 /*
  * How many processes in a row this registry has ended within 10 s of their start: counts this

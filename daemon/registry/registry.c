@@ -179,6 +179,8 @@ int registry_new(const struct registry_options *options, const struct descriptor
 	list_init(&registry->tenants);
 	list_init(&registry->sessions);
 	list_init(&registry->comms);
+	list_init(&registry->quotas);
+	registry->limits = options->limits;
 	if (gethostname(registry->node, sizeof(registry->node)) < 0)
 		registry->node[0] = 0;
 	registry->node[sizeof(registry->node) - 1] = 0;

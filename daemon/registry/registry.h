@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "proto/yard.h"
 #include "registry/account.h"
+#include "registry/quota.h"
 #include "registry/record.h"
 #include "registry/store.h"
 #include "proto/clock.h"
@@ -27,6 +28,7 @@ struct registry_options {
 	uint32_t device_count;
 	uint64_t device_memory; /* per device */
 	uint64_t host_memory;	/* pinned host memory, side buffers, communicator regions */
+	struct quota_limits limits;
 };
 
 struct registry {
@@ -37,6 +39,9 @@ struct registry {
 	struct account host;
 	struct holder comm_holder;	      /* communicator regions, in `host` */
 	struct list tenants, sessions, comms; /* by growing id */
+	struct list quotas;
+	uint64_t quota_serial;
+	struct quota_limits limits; /* of each tenant; may change at any time */
 	struct idmap session_ids, comm_ids, comm_keys;
 	uint32_t session_count, comm_count, stream_count;
 	uint32_t failed_meetings; /* comm.h: kept for ranks that have not heard of it */

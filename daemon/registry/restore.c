@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/namespace.h"
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/record.h"
@@ -27,8 +28,6 @@ static void record_drop(struct registry *registry, enum record_kind kind, uint32
 
 static void restore_tenants(struct registry *registry)
 {
-	struct tenant *tenant;
-
 	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_TENANT); i++) {
 		const struct record_tenant *record =
 			records_get(registry->records, RECORD_TENANT, i);
@@ -37,12 +36,27 @@ static void restore_tenants(struct registry *registry)
 		if (!record)
 			continue;
 		fd = store_take(registry->store, STORE_YARD, record->id);
-		r = fd < 0 ? -ENOENT : tenant_restore(registry, record, fd, &tenant);
+		r = fd < 0 ? -ENOENT : tenant_restore(registry, i, fd);
 		if (r == 0)
 			continue;
 		store_remove(registry->store, STORE_YARD, record->id);
 		record_drop(registry, RECORD_TENANT, i, "the yard", record->id, r);
 	}
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_TENANT_KEY); i++)
+		if (records_get(registry->records, RECORD_TENANT_KEY, i) &&
+		    tenant_restore_key(registry, i) < 0)
+			records_remove(registry->records, RECORD_TENANT_KEY, i);
+}
+
+/* Tenants of 0.1.0 get a key, those without sessions go. */
+static void settle_tenants(struct registry *registry)
+{
+	list_for_each(struct session, session, &registry->sessions, link)
+		if (!session->tenant->has_key_record)
+			tenant_adopt_key(session->tenant, namespace_of_process(session->view.pid));
+	list_for_each(struct tenant, tenant, &registry->tenants, link)
+		if (!tenant->session_count)
+			tenant_remove(tenant);
 }
 
 static struct tenant *tenant_find(struct registry *registry, uint64_t id)
@@ -220,10 +234,12 @@ static void restore_comms(struct registry *registry)
 			continue;
 		}
 		owner = idmap_get(&registry->session_ids, comm->owner);
-		if (owner)
+		if (owner) {
 			owner->root_infos++;
-		else
+			comm_set_tenant(comm, owner);
+		} else {
 			comm->owner = 0;
+		}
 		/* its ranks make it again; those of a root info cannot, and ask again */
 		if (!owner && comm->origin != COMM_ROOT_INFO && comm->state != COMM_READY)
 			comm_collect(comm);
@@ -291,6 +307,7 @@ void registry_restore(struct registry *registry)
 
 	restore_tenants(registry);
 	restore_sessions(registry);
+	settle_tenants(registry);
 	restore_contexts(registry);
 	restore_streams(registry);
 	restore_segments(registry);

@@ -86,9 +86,13 @@ int segment_new(struct context *context, enum segment_kind kind, struct segment_
 
 	if (!segment)
 		return -ENOMEM;
+	if (session_take(session, QUOTA_DESCRIPTORS, 1) < 0)
+		return -EUSERS;
 	r = slots_take(&session->segment_slots, &index);
-	if (r < 0)
+	if (r < 0) {
+		session_give(session, QUOTA_DESCRIPTORS, 1);
 		return -EDQUOT;
+	}
 	segment->context = context;
 	segment->kind = kind;
 	segment->id = session_next_id(session, index);
@@ -107,6 +111,7 @@ int segment_new(struct context *context, enum segment_kind kind, struct segment_
 	}
 	if (r < 0) {
 		slots_give(&session->segment_slots, index);
+		session_give(session, QUOTA_DESCRIPTORS, 1);
 		return r;
 	}
 	segment->memory = *memory;
@@ -123,8 +128,6 @@ int segment_restore(struct context *context, uint32_t index, int fd)
 	struct session *session = context->session;
 	const struct record_segment *record =
 		records_get(session->registry->records, RECORD_SEGMENT, index);
-	struct account *account;
-	struct holder *holder;
 	struct stat st;
 	void *base;
 	int r;
@@ -149,8 +152,8 @@ int segment_restore(struct context *context, uint32_t index, int fd)
 	segment->kind = (enum segment_kind)record->kind;
 	segment->record = index;
 	segment->memory = (struct segment_memory){ take_fd(&owned_fd), base, record->bytes };
-	account = session_account(session, segment_device(context, segment->kind), &holder);
-	account_force(account, holder, record->bytes);
+	session_force(session, segment_device(context, segment->kind), record->bytes);
+	session_take_back(session, QUOTA_DESCRIPTORS, 1);
 	segment_publish(take_ptr(&segment));
 	return 0;
 }
@@ -200,6 +203,7 @@ void segment_remove(struct segment *segment)
 	store_remove(registry->store, STORE_SEGMENT, segment->serial);
 	session_refund(session, segment_device(segment->context, segment->kind),
 		       segment->memory.bytes);
+	session_give(session, QUOTA_DESCRIPTORS, 1);
 	session->segments[index] = NULL;
 	slots_give(&session->segment_slots, index);
 	list_remove(&segment->link);

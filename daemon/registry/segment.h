@@ -51,7 +51,7 @@ uint32_t segment_device(const struct context *context, enum segment_kind kind);
 
 /*
  * Makes @memory, which is charged already, known to store, registry and engine; taken on success.
- * -EDQUOT: too many segments.
+ * -EDQUOT: too many segments; -EUSERS: the tenant may not have more descriptors.
  */
 int segment_new(struct context *context, enum segment_kind kind, struct segment_memory *memory,
 		struct segment **ret_segment);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memfd.h"
 #include "base/text.h"
@@ -17,6 +18,8 @@
 #include "registry/segment.h"
 #include "registry/tenant.h"
 
+#define SESSION_DESCRIPTORS 3u /* region, socket, pidfd */
+
 struct session_tables {
 	struct view_segment view_segments[HCCLD_SEGMENTS_PER_SESSION];
 	struct view_rank view_ranks[HCCLD_RANKS_PER_SESSION];
@@ -24,6 +27,12 @@ struct session_tables {
 	struct rank *ranks[HCCLD_RANKS_PER_SESSION];
 	struct stream *streams[HCCLD_STREAMS_PER_SESSION];
 };
+
+static void session_give_all(struct session *session)
+{
+	for (int kind = 0; kind < QUOTA_KINDS; kind++)
+		session_give(session, (enum quota_kind)kind, session->held[kind]);
+}
 
 struct session *session_free(struct session *session)
 {
@@ -42,6 +51,8 @@ struct session *session_free(struct session *session)
 	slots_deinit(&session->segment_slots);
 	slots_deinit(&session->rank_slots);
 	free(session->holders);
+	session_give_all(session);
+	quota_unref(session->quota);
 	free(session);
 	return NULL;
 }
@@ -104,6 +115,7 @@ static int session_open(struct registry *registry, struct tenant *tenant,
 	session->exit = -1;
 	session->registry = registry;
 	session->tenant = tenant;
+	session->quota = quota_ref(tenant->quota);
 	session->view.id = record->id;
 	session->view.pid = record->pid;
 	session->uid = record->uid;
@@ -136,6 +148,7 @@ static int session_publish(struct session *session)
 		return r;
 	list_append(&registry->sessions, &session->link);
 	registry->session_count++;
+	session->tenant->session_count++;
 	return 0;
 }
 
@@ -175,6 +188,24 @@ static int session_store(struct session *session, const struct record_session *r
 	return records_add(session->registry->records, RECORD_SESSION, record, &session->record);
 }
 
+/* -EUSERS, -EDQUOT. session_free() gives back. */
+static int session_take_place(struct session *session)
+{
+	const struct registry *registry = session->registry;
+	bool is_special = session->uid == 0 || session->uid == geteuid();
+
+	if (session_take(session, QUOTA_SESSIONS, 1) < 0)
+		return -EUSERS;
+	/* the last places are for those who mend things */
+	if (!is_special && registry->session_count >= HCCLD_SESSIONS_MAX - HCCLD_RESERVE)
+		return -EDQUOT;
+	if (session_take(session, QUOTA_DESCRIPTORS, SESSION_DESCRIPTORS) < 0)
+		return -EUSERS;
+	if (session_take(session, QUOTA_MEMORY, SESSION_STREAM_OFFSET) < 0)
+		return -EUSERS;
+	return 0;
+}
+
 int session_new(struct registry *registry, struct tenant *tenant,
 		const struct session_identity *identity, int socket_fd, int pidfd,
 		struct session **ret_session)
@@ -203,6 +234,9 @@ int session_new(struct registry *registry, struct tenant *tenant,
 	}
 	record.id = records_next_id(registry->records);
 	r = session_open(registry, tenant, &record, fd, &session);
+	if (r < 0)
+		return r;
+	r = session_take_place(session);
 	if (r < 0)
 		return r;
 	header = session->view.region;
@@ -249,6 +283,9 @@ int session_restore(struct registry *registry, struct tenant *tenant, uint32_t i
 	session->record = index;
 	session->is_socket_stored = true;
 	session->is_restored = true;
+	session_take_back(session, QUOTA_SESSIONS, 1);
+	session_take_back(session, QUOTA_DESCRIPTORS, SESSION_DESCRIPTORS);
+	session_take_back(session, QUOTA_MEMORY, SESSION_STREAM_OFFSET);
 	r = session_publish(session);
 	if (r < 0)
 		return r;
@@ -269,6 +306,9 @@ void session_remove(struct session *session)
 	idmap_remove(&registry->session_ids, session->view.id);
 	list_remove(&session->link);
 	registry->session_count--;
+	session->tenant->session_count--;
+	/* its place is free, though somebody may still hold a reference */
+	session_give(session, QUOTA_SESSIONS, session->held[QUOTA_SESSIONS]);
 	session_unref(session);
 }
 
@@ -363,8 +403,23 @@ int session_charge(struct session *session, uint32_t device, uint64_t bytes)
 {
 	struct holder *holder;
 	struct account *account = session_account(session, device, &holder);
+	int r;
 
-	return account_charge(account, holder, bytes);
+	if (session_take(session, QUOTA_MEMORY, bytes) < 0)
+		return -EUSERS;
+	r = account_charge(account, holder, bytes);
+	if (r < 0)
+		session_give(session, QUOTA_MEMORY, bytes);
+	return r;
+}
+
+void session_force(struct session *session, uint32_t device, uint64_t bytes)
+{
+	struct holder *holder;
+	struct account *account = session_account(session, device, &holder);
+
+	session_take_back(session, QUOTA_MEMORY, bytes);
+	account_force(account, holder, bytes);
 }
 
 void session_refund(struct session *session, uint32_t device, uint64_t bytes)
@@ -373,6 +428,29 @@ void session_refund(struct session *session, uint32_t device, uint64_t bytes)
 	struct account *account = session_account(session, device, &holder);
 
 	account_refund(account, holder, bytes);
+	session_give(session, QUOTA_MEMORY, bytes);
+}
+
+int session_take(struct session *session, enum quota_kind kind, uint64_t amount)
+{
+	int r = quota_charge(session->quota, kind, amount);
+
+	if (r == 0)
+		session->held[kind] += amount;
+	return r;
+}
+
+void session_take_back(struct session *session, enum quota_kind kind, uint64_t amount)
+{
+	quota_force(session->quota, kind, amount);
+	session->held[kind] += amount;
+}
+
+void session_give(struct session *session, enum quota_kind kind, uint64_t amount)
+{
+	assert(session->held[kind] >= amount);
+	session->held[kind] -= amount;
+	quota_refund(session->quota, kind, amount);
 }
 
 uint64_t session_memory(const struct session *session)

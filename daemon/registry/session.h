@@ -14,6 +14,7 @@
 #include "engine/view.h"
 #include "proto/limits.h"
 #include "registry/account.h"
+#include "registry/quota.h"
 
 struct context;
 struct rank;
@@ -27,6 +28,8 @@ struct session {
 	struct list link; /* in registry->sessions until session_remove() */
 	struct registry *registry;
 	struct tenant *tenant;
+	struct quota *quota;	     /* a reference: it outlives the tenant */
+	uint64_t held[QUOTA_KINDS];  /* charged to the quota, see session_take() */
 	struct view_session view; /* id, pid, region and the engine's tables */
 	uint32_t uid, version;
 	uint32_t features; /* HCCLD_FEATURE_... that client and daemon have */
@@ -61,7 +64,8 @@ struct session_identity {
 
 /*
  * A new session: region, descriptors in the store, record. @socket_fd and @pidfd stay the caller's.
- * -EDQUOT: too many sessions or descriptors; others from making memory.
+ * -EUSERS: the tenant has as many as it may; -EDQUOT: no room or no descriptors; others from making
+ * memory.
  */
 int session_new(struct registry *registry, struct tenant *tenant,
 		const struct session_identity *identity, int socket_fd, int pidfd,
@@ -101,7 +105,15 @@ struct stream *session_stream_at(struct session *session, uint32_t index);
 /* @device: a device, or HCCLD_DEVICES_MAX for host memory. */
 struct account *session_account(struct session *session, uint32_t device,
 				struct holder **ret_holder);
-/* -EDQUOT */
+/* -EDQUOT: the device, or host memory, has no more; -EUSERS: the tenant may not have more. */
 int session_charge(struct session *session, uint32_t device, uint64_t bytes);
+/* What exists already: after a restart. */
+void session_force(struct session *session, uint32_t device, uint64_t bytes);
 void session_refund(struct session *session, uint32_t device, uint64_t bytes);
 uint64_t session_memory(const struct session *session);
+
+/* Counts @amount more against the session's tenant. -EDQUOT: the limit is reached. */
+int session_take(struct session *session, enum quota_kind kind, uint64_t amount);
+/* What exists already: after a restart. */
+void session_take_back(struct session *session, enum quota_kind kind, uint64_t amount);
+void session_give(struct session *session, enum quota_kind kind, uint64_t amount);

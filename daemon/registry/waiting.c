@@ -15,8 +15,8 @@
 #include "registry/registry.h"
 #include "registry/session.h"
 
-#define ITEMS_PER_LANE_MAX \
-	64 /* a cursor lags behind by no more than the offers in flight, if its owner is honest */
+/* a cursor lags behind by no more than the offers in flight, if its owner is honest */
+#define ITEMS_PER_LANE_MAX 64
 #define LANES_WALKED_MAX 4096
 #define STEPS_PER_SESSION_MAX 65536 /* items looked at in one walk, in all streams of a session */
 #define NONE UINT32_MAX
@@ -46,8 +46,7 @@ static void head_set_age(struct head *head, uint64_t position, uint64_t now_ns)
 	uint64_t since = atomic_load_explicit(&ring->head_since_ns, memory_order_relaxed);
 
 	/* the engine stores one more: 0 is no head */
-	if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) != position + 1 ||
-	    !since)
+	if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) != position + 1 || !since)
 		since = head->task.submitted_ns;
 	head->age_ms = since && since < now_ns ? (now_ns - since) / 1000000 : 0;
 }
@@ -115,8 +114,7 @@ static struct pair_ring *head_pair(const struct head *head, uint8_t kind, uint32
 	rank = head->rank->rank;
 	return atomic_load_explicit(&view_pair_of(&comm->view, kind == ITEM_SEND ? rank : peer,
 						  kind == ITEM_SEND ? peer : rank)
-					     ->ring,
-				    memory_order_acquire);
+					     ->ring, memory_order_acquire);
 }
 
 static bool offer_is_inline(const struct pair_ring *ring, uint64_t number)
@@ -199,14 +197,14 @@ static int32_t member_pid(const struct comm *comm, uint32_t rank)
 
 static bool member_is_suspended(const struct comm *comm, uint32_t rank)
 {
-	return atomic_load_explicit(&comm->view.region->members[rank].epoch,
-				    memory_order_acquire) & 1;
+	/* a copy within a communicator has no peer */
+	return rank < comm->view.size &&
+	       atomic_load_explicit(&comm->view.region->members[rank].epoch, memory_order_acquire) & 1;
 }
 
 static bool rank_has_entered(const struct comm *comm, uint32_t rank, uint64_t number)
 {
-	return atomic_load_explicit(&comm->view.region->members[rank].barriers,
-				    memory_order_acquire) >= number;
+	return atomic_load_explicit(&comm->view.region->members[rank].barriers, memory_order_acquire) >= number;
 }
 
 static bool walk_barrier(struct walk *walk, const struct head *head)
@@ -287,6 +285,7 @@ static bool walk_lane(struct walk *walk, const struct head *head, const struct i
 		waiting.peer = item.peer;
 		waiting.peer_pid = member_pid(waiting.comm, item.peer);
 		waiting.is_posted = item_is_posted(&item, head_pair(head, item.kind, item.peer));
+		waiting.is_held = item.kind == ITEM_SEND && !item.number && quota_is_holding(head->session->quota);
 	} else {
 		return true; /* nonsense: the engine deals with it */
 	}
@@ -392,8 +391,7 @@ void waiting_describe(const struct waiting *waiting, bool with_age, struct text 
 			text_add(text, " for %.1f s", (double)waiting->age_ms / 1000);
 		return;
 	}
-	text_add(text, "rank %" PRIu32 " (pid %d) waits ", waiting->rank,
-		 waiting->session->view.pid);
+	text_add(text, "rank %" PRIu32 " (pid %d) waits ", waiting->rank, waiting->session->view.pid);
 	if (with_age)
 		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
 	if (!waiting->direction) {
@@ -519,8 +517,11 @@ void waiting_explain(const struct waiting *waiting, struct text *text)
 	}
 
 	if (waiting->is_posted) {
-		text_add(text,
-			 waiting->comm ? "both sides are there, data is moving" : "data is moving");
+		text_add(text, waiting->comm ? "both sides are there, data is moving" : "data is moving");
+		return;
+	}
+	if (waiting->is_held) {
+		quota_describe_held(waiting->session->quota, text);
 		return;
 	}
 	peer = waiting->comm->ranks[waiting->peer];

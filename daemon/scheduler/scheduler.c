@@ -27,7 +27,15 @@
 #define POLL_MS 2		/* between two looks at words in memory that streams wait for */
 #define TRANSFERS 4096u
 #define EVENTS 256u		/* a power of two */
-#define SLICES_PER_PASS 1	/* small messages are looked at between slices */
+
+/*
+ * Tenants get turns: in each pass the contexts of a tenant are looked at within its turn of steps; what it takes beyond is a debt. Alone it
+ * has long turns. As long as another one has worked lately they are short, so that nobody waits for more than a short turn of each.
+ */
+#define LONG_TURN 8192
+#define SHORT_TURN 64
+#define CROWDED_PASSES 4096u
+#define SHORT_SLICE 32768u	/* what the engine thread copies itself meanwhile */
 
 struct event {
 	bool is_liar;
@@ -51,6 +59,11 @@ struct scheduler {
 	struct event events[EVENTS];
 	_Atomic uint32_t event_head, event_tail;	/* read by control, written by the engine thread */
 	uint64_t worked_ns, beat_ns, polled_ns;
+	/* turns of tenants, engine thread */
+	uint64_t pass;
+	uint32_t crowded;		/* passes for which turns are short */
+	struct view_share own, *worker;	/* of yards without share; whose turn it was last */
+	bool worked;
 };
 
 /* ---- events: engine thread to control thread ---- */
@@ -137,32 +150,77 @@ static bool scheduler_run_calls(struct scheduler *scheduler)
 
 /* ---- the thread ---- */
 
+/* The tenant of @yard has work in this pass; at the first yard of it its turn begins. */
+static void share_begin(struct scheduler *scheduler, struct view_share *share)
+{
+	int64_t turn = (scheduler->crowded ? SHORT_TURN : LONG_TURN) * (int64_t)(share->weight ? share->weight : 1);
+
+	if (share->pass == scheduler->pass)
+		return;
+	share->pass = scheduler->pass;
+	share->steps += turn;
+	if (share->steps > turn)
+		share->steps = turn;
+	if (scheduler->worker != share && scheduler->worker)
+		scheduler->crowded = CROWDED_PASSES;
+	scheduler->worker = share;
+}
+
+/* The bits of one word. False: the turn is over before @bits are. */
+static bool word_run(struct scheduler *scheduler, struct view_yard *yard, struct view_share *share, uint32_t word, uint64_t bits)
+{
+	while (bits) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(bits);
+		struct view_context *context;
+		int64_t steps;
+
+		share_begin(scheduler, share);
+		if (share->steps <= 0) {
+			yard->next_bit = word * 64 + bit;
+			return false;
+		}
+		bits &= bits - 1;
+		context = atomic_load_explicit(&yard->contexts[word * 64 + bit], memory_order_acquire);
+		if (!context) {
+			atomic_fetch_and_explicit(&yard->yard->bits[word], ~(1ull << bit), memory_order_acq_rel);
+			continue;
+		}
+		if (engine_look_for(scheduler->engine, context, share->steps, &steps))
+			scheduler->worked = true;
+		share->steps -= steps;
+	}
+	return true;
+}
+
+/* From where the last turn has ended, all round. True: there was, or is, something to do. */
 static bool yard_run(struct scheduler *scheduler, struct view_yard *yard)
 {
-	bool worked = false;
+	struct view_share *share = yard->share ? yard->share : &scheduler->own;
+	uint32_t limit = atomic_load_explicit(&yard->word_limit, memory_order_acquire);
+	uint32_t first = yard->next_bit / 64 < limit ? yard->next_bit / 64 : 0;
+	uint64_t from = ~0ull << (yard->next_bit % 64);
 
-	for (uint32_t word = 0; word < HCCLD_YARD_CONTEXTS / 64; word++) {
+	scheduler->worked = false;
+	yard->next_bit = 0;
+	for (uint32_t n = 0; limit && n <= limit; n++) {
+		uint32_t word = first + n < limit ? first + n : first + n - limit;
 		uint64_t bits = atomic_load_explicit(&yard->yard->bits[word], memory_order_acquire);
 
-		while (bits) {
-			uint32_t bit = (uint32_t)__builtin_ctzll(bits);
-			struct view_context *context;
-
-			bits &= bits - 1;
-			context = atomic_load_explicit(&yard->contexts[word * 64 + bit], memory_order_acquire);
-			if (context)
-				worked |= engine_look(scheduler->engine, context);
-			else
-				atomic_fetch_and_explicit(&yard->yard->bits[word], ~(1ull << bit), memory_order_acq_rel);
-		}
+		/* the first word is looked at in two parts: what comes first, and what comes last */
+		if (n == 0)
+			bits &= from;
+		else if (n == limit)
+			bits &= ~from;
+		if (!word_run(scheduler, yard, share, word, bits))
+			return true;
 	}
-	return worked;
+	return scheduler->worked;
 }
 
 static bool scheduler_bits_set(struct scheduler *scheduler)
 {
 	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next)
-		for (uint32_t word = 0; word < HCCLD_YARD_CONTEXTS / 64; word++)
+		for (uint32_t word = 0; word < atomic_load_explicit(&yard->word_limit, memory_order_acquire); word++)
 			if (atomic_load_explicit(&yard->yard->bits[word], memory_order_acquire))
 				return true;
 	return false;
@@ -172,8 +230,11 @@ static bool scheduler_bits_set(struct scheduler *scheduler)
 static void scheduler_beat(struct scheduler *scheduler, uint64_t now_ns)
 {
 	scheduler->beat_ns = now_ns;
+	engine_look_at_held(scheduler->engine);
 	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next) {
-		for (uint32_t i = 0; i < HCCLD_YARD_CONTEXTS; i++) {
+		uint32_t limit = 64 * atomic_load_explicit(&yard->word_limit, memory_order_acquire);
+
+		for (uint32_t i = 0; i < limit; i++) {
 			struct view_context *context = atomic_load_explicit(&yard->contexts[i], memory_order_acquire);
 			uint64_t state;
 
@@ -190,28 +251,54 @@ static void scheduler_beat(struct scheduler *scheduler, uint64_t now_ns)
 				continue;
 			}
 			engine_mend(context);
+			engine_wake_forgotten(context);
 			if (yard_kind(state) != CONTEXT_IDLE)
 				engine_check_timeouts(scheduler->engine, context, now_ns);
 		}
 	}
 }
 
+/* One slice, copied by this thread. */
+static bool scheduler_copy(struct scheduler *scheduler, uint64_t most)
+{
+	struct engine_slice slice;
+
+	if (!engine_slice_next_of(scheduler->engine, most, &slice))
+		return false;
+	slice.lost = guard_copy(slice.destination, slice.source, slice.bytes, slice.value, slice.non_temporal);
+	engine_slice_done(scheduler->engine, &slice);
+	return true;
+}
+
+/*
+ * A slice, small messages are looked at in between. While tenants share: short ones, for as long as the looks at contexts have taken since
+ * @since_ns, so that neither those who copy nor those who do not get all the time.
+ */
+static bool scheduler_copy_some(struct scheduler *scheduler, uint64_t since_ns)
+{
+	uint64_t looked_ns;
+
+	if (!scheduler->crowded)
+		return scheduler_copy(scheduler, HCCLD_SLICE);
+	looked_ns = clock_now_ns();
+	if (!scheduler_copy(scheduler, SHORT_SLICE))
+		return false;
+	while (clock_now_ns() - looked_ns < looked_ns - since_ns && scheduler_copy(scheduler, SHORT_SLICE))
+		;
+	return true;
+}
+
 static bool scheduler_pass(struct scheduler *scheduler)
 {
 	bool worked = scheduler_run_calls(scheduler);
+	uint64_t since_ns = scheduler->crowded ? clock_now_ns() : 0;
 
+	scheduler->pass++;
+	scheduler->crowded -= scheduler->crowded > 0;
 	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next)
 		worked |= yard_run(scheduler, yard);
 	worked |= copier_run(scheduler->copier, scheduler->engine);
-	for (int i = 0; i < SLICES_PER_PASS; i++) {
-		struct engine_slice slice;
-
-		if (!engine_slice_next(scheduler->engine, &slice))
-			break;
-		slice.lost = guard_copy(slice.destination, slice.source, slice.bytes, slice.value, slice.non_temporal);
-		engine_slice_done(scheduler->engine, &slice);
-		worked = true;
-	}
+	worked |= scheduler_copy_some(scheduler, since_ns);
 	atomic_fetch_add_explicit(&scheduler->passes, 1, memory_order_relaxed);
 	return worked;
 }
@@ -359,7 +446,23 @@ struct scheduler *scheduler_free(struct scheduler *scheduler)
 void scheduler_yard_add(struct scheduler *scheduler, struct view_yard *yard)
 {
 	yard->next = atomic_load_explicit(&scheduler->yards, memory_order_relaxed);
-	atomic_store_explicit(&scheduler->yards, yard, memory_order_release);
+	/* the engine thread may take the first one away meanwhile. Release: it finds the yard whole */
+	while (!atomic_compare_exchange_weak_explicit(&scheduler->yards, &yard->next, yard, memory_order_release,
+						      memory_order_relaxed))
+		;
+}
+
+void scheduler_yard_remove(struct scheduler *scheduler, struct view_yard *yard)
+{
+	struct view_yard *first = yard, *previous;
+
+	/* only this thread takes away, so what is not the first stays behind its predecessor */
+	if (atomic_compare_exchange_strong_explicit(&scheduler->yards, &first, yard->next, memory_order_acq_rel,
+						    memory_order_acquire))
+		return;
+	for (previous = first; previous->next != yard; previous = previous->next)
+		;
+	previous->next = yard->next;
 }
 
 void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call)

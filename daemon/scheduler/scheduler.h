@@ -42,6 +42,11 @@ struct scheduler *scheduler_free(struct scheduler *scheduler);
 
 /* Control thread. The yard is looked at from now on; for as long as the scheduler lives. */
 void scheduler_yard_add(struct scheduler *scheduler, struct view_yard *yard);
+/*
+ * In the run() of a call, on the engine thread: the yard, which has no contexts, is walked no more and
+ * may be freed once the call is done.
+ */
+void scheduler_yard_remove(struct scheduler *scheduler, struct view_yard *yard);
 /* Control thread. Calls run in the order given. */
 void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call);
 /* Control thread, after notify(). */

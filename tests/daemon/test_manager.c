@@ -265,8 +265,8 @@ TEST_TIMEOUT(sessions_survive_under_a_manager, 60)
 	sessions_end();
 	while (manager_receive(50))
 		;
-	/* only what is the daemon's own and the yard */
-	check_eq_int(manager.stored_count, 6);
+	/* only what is the daemon's own */
+	check_eq_int(manager.stored_count, 5);
 	check_gt_int(manager.watchdogs, 0);
 	manager_close();
 }

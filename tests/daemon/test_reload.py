@@ -197,6 +197,8 @@ class Reload(Case):
     def test_many_reloads(self):
         self.write("")
         daemon = self.start("--no-keeper")
+        self.daemon_says()  # the descriptor that it said "ready" on is closed by then
+        time.sleep(0.2)
         fds = len(os.listdir(f"/proc/{daemon.pid}/fd"))
         for i in range(200):
             self.write(f"[daemon]\nallow_duplicate_items = {i % 2}\n")

@@ -399,6 +399,78 @@ TEST(large_copies_of_two_communicators_share)
 	rig_free(rig);
 }
 
+/* Tenants take turns whatever the number of their communicators. */
+TEST(large_copies_of_two_tenants_share)
+{
+	struct view_share *current = NULL, a = { .weight = 1 }, b = { .weight = 1 };
+	uint64_t bytes_a = 0;
+
+	fair_share_add(&current, &a);
+	fair_share_add(&current, &b);
+	/* pieces of different sizes: what counts is bytes */
+	for (int i = 0; i < 800; i++) {
+		uint64_t bytes = i % 3 ? HCCLD_SLICE : HCCLD_SLICE / 8;
+
+		if (fair_share_next(&current, bytes) == &a)
+			bytes_a += bytes;
+		else
+			bytes_a -= bytes;
+	}
+	check_lt_uint(bytes_a + 4 * HCCLD_SLICE, 8 * HCCLD_SLICE);
+	fair_share_remove(&current, &a);
+	check_eq_ptr(fair_share_next(&current, 1), &b);
+	fair_share_remove(&current, &b);
+	check_null(fair_share_next(&current, 1));
+}
+
+/* A few steps at a time: what is left is left with its bit set, nothing is done twice or forgotten. */
+static void run_in_steps(struct rig *rig, int64_t steps)
+{
+	for (uint32_t rounds = 0, idle = 0; idle < 2; rounds++) {
+		uint32_t i = rounds % 2;
+		int64_t used;
+
+		check_lt_uint(rounds, 1000000);
+		if (!(atomic_load(rig->contexts[i].bit_word) & rig->contexts[i].bit)) {
+			idle++;
+			continue;
+		}
+		idle = 0;
+		engine_look_for(rig->engine, &rig->contexts[i], steps, &used);
+		check_gt_int(used, 0);
+	}
+}
+
+TEST(a_visit_ends_with_its_steps)
+{
+	enum { ITEMS = 28 };
+
+	for (int64_t steps = 1; steps < 300; steps += 7) {
+		struct rig *rig = rig_new(2, false);
+		struct rig_item items[2][ITEMS];
+
+		/* copies have a lane each; sends and receives one lane; on two streams of each rank */
+		for (uint32_t i = 0; i < ITEMS; i++) {
+			items[0][i] = (struct rig_item){ ITEM_COPY, 100000 + i * 16, 300000 + i * 16, 16, 0 };
+			items[1][i] = (struct rig_item){ ITEM_COPY, 100000 + i * 16, 400000 + i * 16, 16, 0 };
+		}
+		for (uint32_t rank = 0; rank < 2; rank++) {
+			memset(rig->ranks[rank].memory + 100000, 'x', ITEMS * 16);
+			rig_submit(rig, rank, 0, items[rank], ITEMS, 0);
+			rig_submit(rig, rank, 1, (struct rig_item[]){ SEND(1 - rank, 0, 100), RECEIVE(1 - rank, 200, 100) }, 2, 0);
+			rig_submit(rig, rank, 0, (struct rig_item[]){ SEND(1 - rank, 0, 30), RECEIVE(1 - rank, 400, 30) }, 2, 0);
+		}
+		run_in_steps(rig, steps);
+		for (uint32_t rank = 0; rank < 2; rank++) {
+			check(rig_is_done(rig, rank, 0) && rig_is_done(rig, rank, 1));
+			check_eq_mem(rig->ranks[rank].memory + (rank ? 400000 : 300000), rig->ranks[rank].memory + 100000,
+				     ITEMS * 16);
+		}
+		check_eq_uint(rig->liars, 0);
+		rig_free(rig);
+	}
+}
+
 TEST(a_stream_that_goes_fails_what_it_has_issued)
 {
 	struct rig *rig = rig_new(2, false);

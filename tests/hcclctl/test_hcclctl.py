@@ -27,7 +27,7 @@ MAN = pathlib.Path(__file__).resolve().parents[2] / "man"
 FAKE = str(BUILD / "tests" / "hcclctl" / "fake_daemon")
 QUERIES = ["status", "ps", "comms", "devices", "waiting"]
 ADMIN = ["streams", "kill", "drain", "undrain", "ping", "monitor"]
-COMMANDS = QUERIES + ADMIN + ["config", "log", "run", "env", "version"]
+COMMANDS = QUERIES + ADMIN + ["limits", "mem", "config", "log", "run", "env", "version"]
 
 
 def environment(directory, **more):
@@ -694,6 +694,11 @@ class RealQueries(Case):
         self.assertEqual(json.loads(self.call("comms", "--json").stdout), {"comms": []})
         self.assertEqual(json.loads(self.call("waiting", "--json").stdout), {"waiting": []})
         self.assertEqual(len(json.loads(self.call("devices", "--json").stdout)["devices"]), 3)
+        self.assertEqual(json.loads(self.call("limits", "--json").stdout), {"tenants": []})
+        memory = json.loads(self.call("mem", "--json").stdout)
+        self.assertEqual([device["total"] for device in memory["devices"]], [16 << 20] * 3)
+        self.assertEqual(memory["total"], sum(use["total"] for use in memory["memory"]))
+        self.assertIn("\ntotal ", self.call("mem").stdout)
         daemon = json.loads(self.call("version", "--json").stdout)["daemon"]
         self.assertEqual((daemon["soc_name"], daemon["devices"]), ("Ascend910B1", 3))
 

@@ -104,6 +104,7 @@ struct rig *rig_new(uint32_t size, bool shared)
 	rig->size = size;
 	rig->yard = zeroed(sizeof(*rig->yard));
 	rig->view.yard = rig->yard;
+	rig->view.word_limit = 1;
 	rig->view.contexts = calloc(HCCLD_YARD_CONTEXTS, sizeof(*rig->view.contexts));
 	rig->comm.id = 7;
 	rig->comm.size = size;

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes that are offered and not received, by tenant, and their limit. What would be beyond it is not offered: nothing is dropped, the sends
+ * wait. Counters are private to the executor and come again from the rings.
+ */
+#include "engine/executor.h"
+
+/* Only this thread writes it. */
+static void share_add(struct view_share *share, uint64_t bytes)
+{
+	atomic_store_explicit(&share->pending, atomic_load_explicit(&share->pending, memory_order_relaxed) + bytes, memory_order_relaxed);
+}
+
+bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_context *context, uint64_t bytes)
+{
+	struct view_share *share = comm->share;
+	uint64_t limit = share ? atomic_load_explicit(&share->pending_limit, memory_order_relaxed) : 0;
+	uint64_t pending = limit ? atomic_load_explicit(&share->pending, memory_order_relaxed) : 0;
+
+	if (!limit || !pending || (pending <= limit && bytes <= limit - pending))
+		return true;
+	atomic_store_explicit(&share->held, 1, memory_order_relaxed);
+	if (!context->held) {
+		context->held = true;
+		context->held_next = engine->held;
+		engine->held = context;
+	}
+	return false;
+}
+
+void pending_add(struct view_comm *comm, struct view_pair *pair, uint64_t bytes)
+{
+	if (!comm->share)
+		return;
+	pair->pending += bytes;
+	share_add(comm->share, bytes);
+}
+
+/* Contexts of @share, or of all for NULL, look again. */
+static void held_wake(struct engine *engine, struct view_share *share)
+{
+	struct view_context **at = &engine->held;
+
+	while (*at) {
+		struct view_context *context = *at;
+
+		if (share && context->share != share) {
+			at = &context->held_next;
+			continue;
+		}
+		*at = context->held_next;
+		context->held = false;
+		if (context->share)
+			atomic_store_explicit(&context->share->held, 0, memory_order_relaxed);
+		context_dirty(engine, context);
+	}
+}
+
+void pending_drop(struct engine *engine, struct view_comm *comm, struct view_pair *pair, uint64_t bytes)
+{
+	if (!comm->share || !pair->pending)
+		return;
+	if (bytes > pair->pending)
+		bytes = pair->pending;
+	pair->pending -= bytes;
+	share_add(comm->share, -bytes);
+	if (engine->held)
+		held_wake(engine, comm->share);
+}
+
+void pending_recover(struct view_comm *comm, struct view_pair *pair)
+{
+	struct pair_ring *ring = atomic_load_explicit(&pair->ring, memory_order_acquire);
+	uint64_t received = atomic_load_explicit(&ring->received, memory_order_relaxed);
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+	if (atomic_load_explicit(&ring->failed, memory_order_relaxed) || tail - received > HCCLD_PAIR_SLOTS)
+		return;
+	for (uint64_t number = received + 1; number <= tail; number++)
+		pending_add(comm, pair, ring->slots[(number - 1) % HCCLD_PAIR_SLOTS].bytes);
+}
+
+void pending_forget(struct engine *engine, struct view_context *context)
+{
+	struct view_context **at = &engine->held;
+
+	if (!context->held)
+		return;
+	while (*at != context)
+		at = &(*at)->held_next;
+	*at = context->held_next;
+	context->held = false;
+}
+
+void engine_look_at_held(struct engine *engine)
+{
+	if (!engine->held)
+		return;
+	held_wake(engine, NULL);
+	engine_ring_dirty(engine);
+}

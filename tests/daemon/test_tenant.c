@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants: who shares memory with whom, by what evidence, and that nothing stays of those who left. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/status.h"
+#include "tests/support/private_daemon.h"
+#include "tests/support/raw_client.h"
+#include "tests/support/test.h"
+
+static struct private_daemon private_daemon;
+
+static void start(void)
+{
+	static const char *const options[] = { "--log-level", "error", NULL };
+
+	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
+}
+
+static void stop(void)
+{
+	check_eq_int(private_daemon_stop(&private_daemon), 0);
+}
+
+/* Descriptors of the daemon whose target contains @part. */
+static int count_fds(const char *part)
+{
+	char path[300], target[256];
+	struct dirent *entry;
+	int count = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", private_daemon.pid);
+	dir = opendir(path);
+	check_ptr(dir);
+	while ((entry = readdir(dir))) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%s", private_daemon.pid, entry->d_name);
+		n = readlink(path, target, sizeof(target) - 1);
+		target[n < 0 ? 0 : n] = 0;
+		count += n > 0 && strstr(target, part) != NULL;
+	}
+	closedir(dir);
+	return count;
+}
+
+static void wait_for_fds(const char *part, int count)
+{
+	for (unsigned tries = 0; tries < 250 * test_timeout_scale(); tries++) {
+		if (count_fds(part) == count)
+			return;
+		usleep(20000);
+	}
+	check_eq_int(count_fds(part), count);
+}
+
+/* HELLO with descriptors; the reply, if one came. */
+static int hello_with(const int *fds, size_t count, Hccld__Control__Hello__Role role,
+		      struct raw_reply *ret_reply, int *ret_fd)
+{
+	Hccld__Control__Hello hello = HCCLD__CONTROL__HELLO__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_client client = { .fd = raw_connect() };
+
+	hello.magic = HCCLD_MAGIC;
+	hello.version_low = hello.version_high = HCCLD_VERSION_HIGH;
+	hello.process = "tenant";
+	hello.role = role;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_HELLO;
+	request.hello = &hello;
+	request.id = 1;
+	*ret_fd = client.fd;
+	check_eq_int(packet_send(client.fd, &request.base, fds, count, 0), 0);
+	return raw_receive(&client, ret_reply);
+}
+
+static int open_namespace(const char *name)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	check_msg(fd >= 0, "%s: %s", path, strerror(errno));
+	return fd;
+}
+
+TEST(only_a_user_namespace_may_come_with_hello)
+{
+	int good, fd, pipes[2], bad[4], all;
+	struct raw_reply reply;
+
+	start();
+	good = open_namespace("user");
+	check_eq_int(pipe2(pipes, O_CLOEXEC), 0);
+	bad[0] = pipes[0];
+	bad[1] = open_namespace("mnt");
+	bad[2] = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	bad[3] = eventfd(0, EFD_CLOEXEC);
+	check_eq_int(hello_with(&good, 1, HCCLD__CONTROL__HELLO__ROLE__CLIENT, &reply, &fd), 0);
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+	close(fd);
+	wait_for_fds("hccld-session", 0);
+	all = count_fds("");
+	for (int i = 0; i < 4; i++) {
+		check_eq_int(hello_with(&bad[i], 1, HCCLD__CONTROL__HELLO__ROLE__CLIENT, &reply, &fd),
+			     -ECONNRESET);
+		close(fd);
+	}
+	/* two, and one of a tool */
+	check_eq_int(hello_with((int[]){ good, good }, 2, HCCLD__CONTROL__HELLO__ROLE__CLIENT, &reply,
+				&fd),
+		     -ECONNRESET);
+	close(fd);
+	check_eq_int(hello_with(&good, 1, HCCLD__CONTROL__HELLO__ROLE__TOOL, &reply, &fd),
+		     -ECONNRESET);
+	close(fd);
+	/* what was about to close when they were counted may have closed since */
+	for (unsigned tries = 0; count_fds("") > all && tries < 250 * test_timeout_scale(); tries++)
+		usleep(20000);
+	check_le_int(count_fds(""), all);
+	for (int i = 0; i < 4; i++)
+		close(bad[i]);
+	close(pipes[1]);
+	close(good);
+	stop();
+}
+
+/* After HELLO no descriptor is taken, whether the kernel or we see to it. */
+TEST(later_requests_have_no_descriptors)
+{
+	Hccld__Control__GetRootInfo body = HCCLD__CONTROL__GET_ROOT_INFO__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	int fd;
+	struct raw_client client, other;
+	struct raw_reply reply;
+
+	start();
+	fd = open_namespace("user");
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	raw_client_start(&other, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_GET_ROOT_INFO;
+	request.get_root_info = &body;
+	request.id = 99;
+	if (packet_send(client.fd, &request.base, &fd, 1, 0) == 0)
+		check_eq_int(raw_receive(&client, &reply), -ECONNRESET);
+	raw_open_context(&other, 0);
+	check_eq_int(count_fds("user:["), 0);
+	close(fd);
+	raw_client_stop(&client);
+	raw_client_stop(&other);
+	stop();
+}
+
+/* A tenant's yard goes with its last process, and comes again. */
+TEST(tenants_go_with_their_last_session)
+{
+	struct raw_client clients[2];
+
+	start();
+	for (int turn = 0; turn < 20; turn++) {
+		raw_client_start(&clients[0], HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+		raw_client_start(&clients[1], HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+		raw_create_stream(&clients[1], raw_open_context(&clients[1], 0));
+		check_eq_int(count_fds("hccld-yard"), 1);
+		raw_client_stop(&clients[turn % 2]);
+		raw_open_context(&clients[(turn + 1) % 2], 1);
+		raw_client_stop(&clients[(turn + 1) % 2]);
+		if (turn % 4 == 3)
+			wait_for_fds("hccld-yard", 0);
+	}
+	wait_for_fds("hccld-yard", 0);
+	stop();
+}
+
+/* The same user in another namespace: neither a common yard nor a common communicator. */
+TEST(user_namespaces_are_apart)
+{
+	struct raw_client client, other;
+	struct raw_reply reply;
+	struct raw_root root;
+	pid_t pid;
+	int status;
+
+	start();
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	raw_root_info(&client, &root);
+	pid = fork();
+	if (pid == 0) {
+		if (unshare(CLONE_NEWUSER) < 0)
+			_exit(77);
+		raw_client_start(&other, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+		raw_join_send(&other, &root, 0, 2, raw_open_context(&other, 0), 1000);
+		check_eq_int(raw_receive(&other, &reply), 0);
+		check_eq_uint(reply.message->cause, CAUSE_PERMISSION);
+		check_str_contains(reply.message->text, "another user namespace");
+		raw_reply_free(&reply);
+		raw_client_stop(&other);
+		_exit(0);
+	}
+	check_eq_int(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+		raw_client_stop(&client);
+		stop();
+		test_skip("no user namespace can be made here");
+	}
+	check_eq_int(status, 0);
+	wait_for_fds("hccld-yard", 1);
+	/* and one that is there is joined */
+	raw_client_start(&other, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	wait_for_fds("hccld-yard", 1);
+	raw_client_stop(&other);
+	raw_client_stop(&client);
+	stop();
+}
