@@ -160,7 +160,9 @@ static void client_read(unsigned int index)
 		reply = hccld__control__reply__unpack(NULL, packet.size, packet.data);
 		insist(reply);
 		insist(reply->cause == 0 || *reply->text);
-		insist(reply->cause == 0 || (packet.fd_count == 0 && reply->body_case == HCCLD__CONTROL__REPLY__BODY__NOT_SET));
+		insist(reply->cause == 0 ||
+		       (packet.fd_count == 0 && (reply->body_case == HCCLD__CONTROL__REPLY__BODY__NOT_SET ||
+						 reply->body_case == HCCLD__CONTROL__REPLY__BODY_FAREWELL)));
 		numbers_learn(&numbers, reply);
 		hccld__control__reply__free_unpacked(reply, NULL);
 		packet_close(&packet);
