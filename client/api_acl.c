@@ -13,6 +13,7 @@
 #include "client/device.h"
 #include "client/error.h"
 #include "client/memory.h"
+#include "client/share.h"
 #include "client/stream.h"
 
 #define POLICY_BASE_MAX 7u /* ACL_MEM_MALLOC_HUGE1G_ONLY_P2P */
@@ -224,6 +225,8 @@ static aclError release(const char *function, enum hccld_memory memory, void *po
 	if (!pointer)
 		return null_error(function, "the pointer");
 	r = hccld_session_check_fork();
+	if (r == 0 && memory == HCCLD_MEMORY_DEVICE)
+		hccld_share_freeing(pointer);
 	if (r == 0)
 		r = hccld_buffer_free(memory, pointer);
 	return hccld_acl_result(r);

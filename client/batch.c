@@ -16,6 +16,7 @@
 
 #include "client/buffer.h"
 #include "client/error.h"
+#include "client/share.h"
 #include "proto/cleanup.h"
 #include "proto/limits.h"
 #include "proto/status.h"
@@ -156,7 +157,7 @@ __attribute__((noinline)) static bool place_find(struct cached_place *cache, con
 {
 	struct hccld_place place;
 
-	if (hccld_buffer_find(buffer, &place) < 0 || place.memory != HCCLD_MEMORY_DEVICE)
+	if (hccld_share_find(buffer, &place) < 0 || place.memory != HCCLD_MEMORY_DEVICE)
 		return false;
 	*cache = (struct cached_place){ (uintptr_t)buffer, place.available, place.segment, place.offset };
 	return true;
@@ -439,9 +440,17 @@ static int diagnose_memory(const struct hccld_batch_terms *terms, const HcclSend
 
 		if (bytes == 0)
 			continue;
-		if (hccld_buffer_find(list[i].buf, &place) < 0 || place.memory != HCCLD_MEMORY_DEVICE)
+		if (hccld_share_find(list[i].buf, &place) < 0 || place.memory != HCCLD_MEMORY_DEVICE) {
+			int r = hccld_share_lost_error(where(terms, i).text, list[i].buf);
+
+			if (r < 0)
+				return r;
 			return hccld_error(CAUSE_NOT_DEVICE_MEMORY, "%s: buf is not device memory; allocate it with aclrtMalloc",
 					   where(terms, i).text);
+		}
+		if (bytes > place.available && place.joins && hccld_buffer_span(list[i].buf, bytes) >= bytes)
+			return hccld_error(CAUSE_NOT_SUPPORTED, "%s: buf goes over the end of one piece of physical memory into another, mapped behind it; %" PRIu64 " bytes are in the first. Map one piece, or pass a buffer within one",
+					   where(terms, i).text, place.available);
 		if (bytes > place.available)
 			return hccld_error(CAUSE_ARGUMENT, "%s: buf is %" PRIu64 " bytes longer than its allocation: count is %" PRIu64 " x %s, from buf to the end of the allocation there are %" PRIu64 " bytes",
 					   where(terms, i).text, bytes - place.available, list[i].count,

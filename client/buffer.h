@@ -2,6 +2,7 @@
 /* Memory of this process that the engine can reach: from an address of the program to (segment, offset). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,9 +19,29 @@ struct hccld_place {
 	uint64_t segment, offset;
 	enum hccld_memory memory;
 	uint64_t available;		/* bytes from the address to the end of its allocation */
+	bool is_mapping;		/* of hccld_buffer_add() */
+	bool joins;
 };
 /* Any thread, fast. -ENOENT: not memory of ours (no text is set). */
 int hccld_buffer_find(const void *address, struct hccld_place *ret_place);
+/*
+ * Memory that somebody else has mapped: part of a segment from @offset on. It is found like an allocation, but cannot be freed as one.
+ * -EDQUOT; text set.
+ */
+struct hccld_mapping {
+	void *base;
+	uint64_t bytes, segment, offset;
+	enum hccld_memory memory;
+	struct hccld_context *context;
+	bool joins;			/* what is adjacent and joins, too, makes one buffer with it */
+};
+int hccld_buffer_add(const struct hccld_mapping *mapping);
+/* @base: as added. Nothing happens if it is not there any more. */
+void hccld_buffer_remove(void *base);
+/* The allocation or mapping around an address, and the program's number of its device (-1: it was reset). -ENOENT (no text). */
+int hccld_buffer_range(const void *address, void **ret_start, uint64_t *ret_bytes, int32_t *ret_device);
+/* How many bytes from @address on are ours, counting adjacent mappings; enough to tell whether @bytes are. */
+uint64_t hccld_buffer_span(const void *address, uint64_t bytes);
 /*
  * The context is about to go (aclrtResetDevice): host memory of the program becomes ordinary memory at the same addresses, with what is
  * in it, and stays until it is freed.

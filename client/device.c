@@ -14,7 +14,9 @@
 #include "client/buffer.h"
 #include "client/error.h"
 #include "client/event.h"
+#include "client/share.h"
 #include "client/stream.h"
+#include "client/virtual.h"
 
 struct device {
 	struct hccld_context context;
@@ -28,8 +30,6 @@ static uint32_t visible[HCCLD_DEVICES_MAX];
 static uint32_t visible_count;
 static _Atomic bool visible_known;
 static _Atomic uint64_t init_count;
-
-static _Thread_local int32_t current = -1;
 
 uint32_t hccld_visible_devices(const char *list, uint32_t device_count,
 			       uint32_t ret_devices[HCCLD_DEVICES_MAX])
@@ -109,6 +109,98 @@ int hccld_device_count(uint32_t *ret_count)
 	return 0;
 }
 
+int hccld_device_number(int32_t logical, uint32_t *ret_number)
+{
+	struct hccld_session *session;
+	int r;
+
+	r = device_check(logical, &session);
+	if (r == 0)
+		*ret_number = visible[logical];
+	return r;
+}
+
+int hccld_device_exists(int32_t number)
+{
+	struct hccld_session *session;
+	int r;
+
+	r = devices_get(&session);
+	if (r < 0)
+		return r;
+	if (number >= 0 && (uint32_t)number < session->device_count)
+		return 0;
+	return hccld_error(CAUSE_NO_DEVICE, "there is no device %d: hccld has %u", number,
+			   session->device_count);
+}
+
+int hccld_device_logical(int32_t number, int32_t *ret_logical)
+{
+	int r;
+
+	r = hccld_device_exists(number);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < visible_count; i++)
+		if (visible[i] == (uint32_t)number) {
+			*ret_logical = (int32_t)i;
+			return 0;
+		}
+	return hccld_error(CAUSE_NO_DEVICE,
+			   "device %d of hccld is not among those that ASCEND_RT_VISIBLE_DEVICES shows",
+			   number);
+}
+
+int hccld_context_open_on(const char *function, int32_t logical, struct hccld_context **ret_context)
+{
+	struct hccld_session *session;
+	int r;
+
+	r = device_check(logical, &session);
+	if (r < 0)
+		return r;
+	*ret_context = &devices[logical].context;
+	if (atomic_load_explicit(&(*ret_context)->open, memory_order_acquire))
+		return 0;
+	return hccld_error(CAUSE_NO_CONTEXT,
+			   "%s: this process does not use device %d; call aclrtSetDevice(%d) first",
+			   function, logical, logical);
+}
+
+int hccld_device_describe(int32_t logical, struct hccld_device_state *ret_state)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__DescribeDevice describe = HCCLD__CONTROL__DESCRIBE_DEVICE__INIT;
+	struct hccld_session *session;
+	struct hccld_call call;
+	int r;
+
+	r = device_check(logical, &session);
+	if (r < 0)
+		return r;
+	describe.device = visible[logical];
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_DESCRIBE_DEVICE;
+	request.describe_device = &describe;
+	r = hccld_call_start(session->connection, &request, &call);
+	if (r < 0)
+		return r;
+	r = hccld_call_wait(session->connection, &call);
+	if (r == 0 && (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_DESCRIBE_DEVICE ||
+		       call.reply->describe_device->uuid.len != sizeof(ret_state->uuid)))
+		r = hccld_error(CAUSE_PROTOCOL, "hccld's description of device %d is malformed",
+				logical);
+	if (r == 0) {
+		const Hccld__Control__DescribeDeviceReply *reply = call.reply->describe_device;
+
+		memcpy(ret_state->uuid, reply->uuid.data, sizeof(ret_state->uuid));
+		ret_state->memory_used = reply->memory_used;
+		ret_state->memory_total = reply->memory_total;
+		ret_state->pid = (int32_t)reply->pid;
+	}
+	hccld_call_end(&call);
+	return r;
+}
+
 const char *hccld_device_soc_name(void)
 {
 	struct hccld_session *session;
@@ -174,6 +266,8 @@ static int context_close(struct hccld_session *session, struct hccld_context *co
 	hccld_stream_end_all(context);
 	hccld_event_forget(context);
 	hccld_buffer_forget(context);
+	hccld_virtual_forget(context);
+	hccld_share_forget(context);
 	return r;
 }
 
@@ -280,18 +374,9 @@ bool hccld_context_is_open(const struct hccld_context *context, uint64_t id)
 	return atomic_load_explicit(&context->open, memory_order_acquire) && context->id == id;
 }
 
-int hccld_context_current(struct hccld_context **ret_context)
+struct hccld_context *hccld_device_slot(int32_t logical)
 {
-	int r;
-
-	r = hccld_session_check_fork();
-	if (r < 0)
-		return r;
-	if (current < 0 ||
-	    !atomic_load_explicit(&devices[current].context.open, memory_order_acquire))
-		return hccld_error(CAUSE_NO_CONTEXT, "%s", status_of(CAUSE_NO_CONTEXT)->text);
-	*ret_context = &devices[current].context;
-	return 0;
+	return &devices[logical].context;
 }
 
 int hccld_device_context(int32_t logical, struct hccld_context **ret_context)
@@ -308,31 +393,15 @@ int hccld_device_context(int32_t logical, struct hccld_context **ret_context)
 	return 0;
 }
 
-/* ---- the current device ---- */
-
-int hccld_device_set(int32_t logical)
+bool hccld_device_is_context(const void *pointer)
 {
-	struct hccld_context *context;
-	int r;
+	uintptr_t distance = (uintptr_t)pointer - (uintptr_t)devices;
 
-	r = hccld_context_acquire(logical, &context);
-	if (r < 0)
-		return r;
-	current = logical;
-	return 0;
+	return distance < sizeof(devices) &&
+	       distance % sizeof(devices[0]) == offsetof(struct device, context);
 }
 
-int hccld_device_get(int32_t *ret_logical)
-{
-	struct hccld_context *context = NULL;
-	int r;
-
-	r = hccld_context_current(&context);
-	if (r < 0)
-		return r;
-	*ret_logical = context->logical;
-	return 0;
-}
+/* ---- requests about a device ---- */
 
 int hccld_device_reset(int32_t logical, bool force)
 {

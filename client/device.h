@@ -25,12 +25,28 @@ const char *hccld_device_soc_name(void);
 
 /* aclrtSetDevice: one reference more, and the current device of this thread. -ENODEV. */
 int hccld_device_set(int32_t logical);
-/* -ENXIO: this thread has none. */
+/* -ENXIO: this thread has none. set and get are in current.c. */
 int hccld_device_get(int32_t *ret_logical);
 /* One reference less, with @force all. The last one waits for the device's streams (not with @force) and ends them and its memory. */
 int hccld_device_reset(int32_t logical, bool force);
 /* All streams of the current device. @timeout_ms as in hccld_stream_wait(). */
 int hccld_device_synchronize(int64_t timeout_ms);
+/* The daemon's number of a device of the program, and the reverse. -ENODEV; text set. */
+int hccld_device_number(int32_t logical, uint32_t *ret_number);
+int hccld_device_logical(int32_t number, int32_t *ret_logical);
+/* 0 if the daemon has a device of that number, whether or not this process sees it. -ENODEV. */
+int hccld_device_exists(int32_t number);
+/* The context of a device that this process uses. -ENXIO: it does not, @function is named in the text. */
+int hccld_context_open_on(const char *function, int32_t logical, struct hccld_context **ret_context);
+
+/* What the daemon knows of a device. */
+struct hccld_device_state {
+	uint8_t uuid[16];
+	uint64_t memory_used, memory_total;
+	int32_t pid;		/* of this process, as the daemon sees it; 0: it does not */
+};
+int hccld_device_describe(int32_t logical, struct hccld_device_state *ret_state);
+
 /* Device memory of the current device. */
 int hccld_device_memory_info(uint64_t *ret_free, uint64_t *ret_total);
 
@@ -43,6 +59,10 @@ int hccld_context_acquire(int32_t logical, struct hccld_context **ret_context);
 int hccld_context_release(struct hccld_context *context, uint64_t id);
 /* The context of a device that the process uses. -ENODEV, -ENXIO. */
 int hccld_device_context(int32_t logical, struct hccld_context **ret_context);
+/* The default context of a device of the program, open or not. @logical is not checked. */
+struct hccld_context *hccld_device_slot(int32_t logical);
+/* Is the address one that hccld_device_slot() gives for some device? */
+bool hccld_device_is_context(const void *pointer);
 /* Is @id still the context that it was? */
 bool hccld_context_is_open(const struct hccld_context *context, uint64_t id);
 

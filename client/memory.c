@@ -10,6 +10,7 @@
 
 #include "client/buffer.h"
 #include "client/error.h"
+#include "client/share.h"
 #include "client/stream.h"
 
 #define PIECE (8u << 20) /* staging memory of one task */
@@ -69,9 +70,15 @@ static int region_find(const char *function, const char *name, const void *addre
 		       enum wanted wanted, struct region *ret_region)
 {
 	bool is_device;
+	int r;
 
 	ret_region->address = (char *)(uintptr_t)address;
-	ret_region->known = hccld_buffer_find(address, &ret_region->place) == 0;
+	ret_region->known = hccld_share_find(address, &ret_region->place) == 0;
+	if (!ret_region->known) {
+		r = hccld_share_lost_error(function, address);
+		if (r < 0)
+			return r;
+	}
 	is_device = ret_region->known && ret_region->place.memory == HCCLD_MEMORY_DEVICE;
 	if (wanted == DEVICE && !is_device)
 		return hccld_error(CAUSE_NOT_DEVICE_MEMORY,
@@ -81,7 +88,8 @@ static int region_find(const char *function, const char *name, const void *addre
 		return hccld_error(CAUSE_ARGUMENT,
 				   "%s: %s is %p, which is device memory, but kind says host",
 				   function, name, address);
-	if (ret_region->known && count > ret_region->place.available)
+	if (ret_region->known && count > ret_region->place.available &&
+	    count > hccld_buffer_span(address, count))
 		return hccld_error(CAUSE_ARGUMENT,
 				   "%s: %s is %p, whose allocation ends after %" PRIu64
 				   " bytes; count is %" PRIu64,
@@ -151,6 +159,36 @@ int hccld_memory_copy(void *destination, size_t destination_max, const void *sou
 	if (r < 0)
 		return r;
 	memmove(destination, source, count);
+	return 0;
+}
+
+int hccld_memory_copy_rows(const char *function, void *destination, size_t destination_pitch,
+			   const void *source, size_t source_pitch, size_t width, size_t height,
+			   int kind)
+{
+	struct hccld_context *context;
+	struct region to, from;
+	int r;
+
+	/* the whole blocks lie where their first and last rows do */
+	r = copy_check(function, destination, (height - 1) * destination_pitch + width, source,
+		       width, kind, false, &to, &from);
+	if (r < 0)
+		return r;
+	if (r == 0)
+		r = region_find(function, "dst", destination,
+				(height - 1) * destination_pitch + width, ANY, &to);
+	if (r == 0)
+		r = region_find(function, "src", source, (height - 1) * source_pitch + width, ANY,
+				&from);
+	if (r < 0)
+		return r;
+	r = hccld_context_current(&context);
+	if (r < 0)
+		return r;
+	for (size_t row = 0; row < height; row++)
+		memmove((char *)destination + row * destination_pitch,
+			(const char *)source + row * source_pitch, width);
 	return 0;
 }
 
@@ -282,13 +320,26 @@ static int submit(struct hccld_stream *stream, struct region to, const struct re
 	return r;
 }
 
+/* Into the next mapping at the end of one, too: region_find() has found that there is one. */
 static void region_advance(struct region *region, size_t size)
 {
 	region->address += size;
+	if (!region->known)
+		return;
 	region->place.offset += size;
+	region->place.available -= size;
+	if (region->place.available == 0)
+		region->known = hccld_buffer_find(region->address, &region->place) == 0;
 }
 
-/* As one task, or in pieces if staging memory is needed. */
+static size_t region_limit(const struct region *region, size_t size)
+{
+	if (!region->known || !region->address)
+		return size;
+	return size < region->place.available ? size : (size_t)region->place.available;
+}
+
+/* As one task, or in pieces if staging memory is needed or a buffer is made of several mappings. */
 static int submit_pieces(struct hccld_stream *stream, struct region to, const struct region *source,
 			 int value, size_t count)
 {
@@ -299,6 +350,7 @@ static int submit_pieces(struct hccld_stream *stream, struct region to, const st
 		int r;
 
 		size = count - done < piece ? count - done : piece;
+		size = region_limit(&from, region_limit(&to, size));
 		r = submit(stream, to, source ? &from : NULL, value, size);
 		if (r < 0)
 			return r;

@@ -30,5 +30,8 @@ int hccld_memory_copy(void *destination, size_t destination_max, const void *sou
 /* aclrtMemcpyAsync: the same checks, then the stream's handle (NULL: default stream); overlapping ranges are -EINVAL. */
 int hccld_memory_copy_async(void *destination, size_t destination_max, const void *source,
 			    size_t count, int kind, void *stream);
+/* aclrtMemcpy2d: all rows are checked before one is copied. */
+int hccld_memory_copy_rows(const char *function, void *destination, size_t destination_pitch, const void *source,
+			   size_t source_pitch, size_t width, size_t height, int kind);
 int hccld_memory_fill(void *address, size_t max, int value, size_t count);
 int hccld_memory_fill_async(void *address, size_t max, int value, size_t count, void *stream);

@@ -13,7 +13,7 @@ void hccld_segment_unmap(struct hccld_segment *segment)
 	segment->base = NULL;
 }
 
-void hccld_segment_free(struct hccld_segment *segment)
+static void segment_give_back(struct hccld_segment *segment, bool after_imports)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__FreeSegment free_segment = HCCLD__CONTROL__FREE_SEGMENT__INIT;
@@ -24,12 +24,23 @@ void hccld_segment_free(struct hccld_segment *segment)
 	if (hccld_session_get(&session) < 0)
 		return;
 	free_segment.segment = segment->id;
+	free_segment.after_imports = after_imports;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_FREE_SEGMENT;
 	request.free_segment = &free_segment;
 	if (hccld_call_start(session->connection, &request, &call) < 0)
 		return;
 	(void)hccld_call_wait(session->connection, &call);
 	hccld_call_end(&call);
+}
+
+void hccld_segment_free(struct hccld_segment *segment)
+{
+	segment_give_back(segment, false);
+}
+
+void hccld_segment_free_after_imports(struct hccld_segment *segment)
+{
+	segment_give_back(segment, true);
 }
 
 int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size,

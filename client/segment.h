@@ -17,5 +17,7 @@ int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t siz
 		      struct hccld_segment *ret_segment);
 /* Unmaps and gives back. Errors are of no interest: what the daemon does not know it has freed already. */
 void hccld_segment_free(struct hccld_segment *segment);
+/* The same, but what other processes have imported stays until they have given it back, or this process ends. */
+void hccld_segment_free_after_imports(struct hccld_segment *segment);
 /* Unmaps only: the daemon frees, or has freed, all of the context. */
 void hccld_segment_unmap(struct hccld_segment *segment);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "client/current.h"
 #include "client/device.h"
 #include "client/error.h"
 #include "client/hostfunc.h"
@@ -51,6 +52,7 @@ static void stream_publish(struct hccld_stream *stream, struct hccld_context *co
 {
 	stream->place = place;
 	stream->context = context;
+	stream->owner = hccld_context_owner(context);
 	stream->ring = ring;
 	atomic_store(&stream->serial, ++serial);
 	atomic_store(&stream->is_full, false);
@@ -147,6 +149,7 @@ int hccld_stream_new(struct hccld_context *context, struct hccld_stream **ret_st
 static int default_stream_get(struct hccld_stream **ret_stream)
 {
 	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+	_Atomic(struct hccld_stream *) *slot;
 	struct hccld_context *context;
 	struct hccld_stream *stream;
 	int cancel, r;
@@ -154,18 +157,18 @@ static int default_stream_get(struct hccld_stream **ret_stream)
 	r = hccld_context_current(&context);
 	if (r < 0)
 		return r;
-	*ret_stream = atomic_load_explicit(&context->default_stream, memory_order_acquire);
+	slot = hccld_context_stream_slot(context);
+	*ret_stream = atomic_load_explicit(slot, memory_order_acquire);
 	if (*ret_stream && stream_is_alive(*ret_stream))
 		return 0;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&making);
-	stream = atomic_load(&context->default_stream);
+	stream = atomic_load(slot);
 	/* one that ended with its device can be left over if the reset came in between */
 	if (!stream || !stream_is_alive(stream)) {
 		r = hccld_stream_new(context, &stream);
 		if (r == 0)
-			atomic_store_explicit(&context->default_stream, stream,
-					      memory_order_release);
+			atomic_store_explicit(slot, stream, memory_order_release);
 	}
 	pthread_mutex_unlock(&making);
 	pthread_setcancelstate(cancel, NULL);
@@ -304,6 +307,16 @@ static uint32_t streams_of(struct hccld_context *context, enum stream_state stat
 			ret_streams[count++] = by_place[i];
 	pthread_mutex_unlock(&mutex);
 	return count;
+}
+
+void hccld_stream_destroy_owned(struct hccld_context *context, uint64_t owner)
+{
+	struct hccld_stream *list[HCCLD_STREAMS_PER_SESSION];
+	uint32_t count = streams_of(context, STREAM_ALIVE, list);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (list[i]->owner == owner)
+			(void)hccld_stream_destroy(list[i], false);
 }
 
 int hccld_stream_wait_all(struct hccld_context *context, int64_t timeout_ms)

@@ -18,6 +18,8 @@ struct hccld_stream;	/* what an aclrtStream points to */
 int hccld_stream_new(struct hccld_context *context, struct hccld_stream **ret_stream);
 /* Waits for queued work unless @force. The handle is invalid afterwards. */
 int hccld_stream_destroy(void *handle, bool force);
+/* Those of a context that the program has made (current.h): waits for each and ends it. */
+void hccld_stream_destroy_owned(struct hccld_context *context, uint64_t owner);
 /* The stream of a handle; NULL gives the default stream of the current context. -EBADF: unknown handle; text set. Lock-free. */
 int hccld_stream_get(void *handle, struct hccld_stream **ret_stream);
 struct hccld_context *hccld_stream_context(struct hccld_stream *stream);

@@ -36,6 +36,7 @@ struct hccld_stream {
 	_Alignas(256) _Atomic uint32_t state;
 	uint32_t place; /* in the session region */
 	struct hccld_context *context;
+	uint64_t owner; /* hccld_context_owner() */
 	struct stream_ring *ring;
 	_Atomic uint64_t tail; /* of the ring; our own copy counts */
 	_Atomic uint64_t serial; /* of the use of this entry */

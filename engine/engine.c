@@ -50,7 +50,7 @@ static bool session_owns(const struct view_session *session, const void *address
 		const struct view_segment *segment = &session->segments[i];
 		uintptr_t base = (uintptr_t)segment->base;
 
-		if (atomic_load_explicit(&segment->id, memory_order_acquire) && (uintptr_t)address >= base &&
+		if (atomic_load_explicit(&segment->id, memory_order_acquire) && !segment->is_import && (uintptr_t)address >= base &&
 		    (uintptr_t)address - base < segment->size)
 			return true;
 	}
@@ -131,10 +131,23 @@ bool engine_stream_detach(struct engine *engine, struct view_context *context, s
 	return true;
 }
 
-/* A side buffer: the cursors of a copy under way are in it. */
-static bool segment_holds(const struct view_segment *segment, const struct item *item)
+static bool segment_holds(const struct view_segment *segment, const void *address)
 {
-	return (uintptr_t)item >= (uintptr_t)segment->base && (uintptr_t)item - (uintptr_t)segment->base < segment->size;
+	return (uintptr_t)address >= (uintptr_t)segment->base && (uintptr_t)address - (uintptr_t)segment->base < segment->size;
+}
+
+/*
+ * By the entry; of memory that goes, also by address: others may have imported it under entries of their own, which are retired too. A
+ * copy that is cancelled without need starts again.
+ */
+static bool segment_is_used(const struct view_segment *segment, const struct transfer *transfer)
+{
+	if (transfer->source_segment == segment || transfer->destination_segment == segment)
+		return true;
+	if (segment->is_import)
+		return false;
+	/* in a side buffer the cursors of a copy under way are in it */
+	return segment_holds(segment, transfer->item) || segment_holds(segment, transfer->to) || segment_holds(segment, transfer->from);
 }
 
 bool engine_segment_detach(struct engine *engine, struct view_session *session, uint64_t id)
@@ -145,13 +158,31 @@ bool engine_segment_detach(struct engine *engine, struct view_session *session, 
 	/* `retired` is set: nothing new starts, and no receive that pulled from here commits any more */
 	for (struct transfer *t = engine->all, *next; t; t = next) {
 		next = t->all_next;
-		if (t->source_segment == segment || t->destination_segment == segment || segment_holds(segment, t->item)) {
+		if (segment_is_used(segment, t)) {
 			context_dirty(engine, t->context);
 			gone &= transfer_cancel(engine, t);
 		}
 	}
 	/* waits for events in it end */
 	session_ring_watchers(engine, session);
+	engine_ring_dirty(engine);
+	return gone;
+}
+
+bool engine_memory_detach(struct engine *engine, const void *base, uint64_t bytes)
+{
+	const uintptr_t start = (uintptr_t)base, end = start + bytes;
+	bool gone = true;
+
+	for (struct transfer *t = engine->all, *next; t; t = next) {
+		uintptr_t to = (uintptr_t)t->to, from = (uintptr_t)t->from;
+
+		next = t->all_next;
+		if ((to < end && start < to + t->bytes) || (from && from < end && start < from + t->bytes)) {
+			context_dirty(engine, t->context);
+			gone &= transfer_cancel(engine, t);
+		}
+	}
 	engine_ring_dirty(engine);
 	return gone;
 }

@@ -109,8 +109,13 @@ bool engine_stream_detach(struct engine *engine, struct view_context *context, s
  */
 bool engine_stream_drop(struct engine *engine, struct view_context *context, struct stream_ring *ring, bool only_head,
 			uint32_t cause);
-/* No copy touches the segment any more. Its `retired` is set before. */
+/*
+ * No copy touches the segment's memory any more, also not by the entries of those who have imported it. `retired` of all of them is set
+ * before.
+ */
 bool engine_segment_detach(struct engine *engine, struct view_session *session, uint64_t id);
+/* No copy touches [@base, @base + @bytes) any more; entries in it that must not be used again are retired before. */
+bool engine_memory_detach(struct engine *engine, const void *base, uint64_t bytes);
 /*
  * The rank left or died: its member word says so before. Transfers from and to it end, its entry in comm->contexts is cleared, everyone
  * in the communicator is rung hard.

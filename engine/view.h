@@ -34,6 +34,7 @@ struct view_segment {
 	uint64_t size;
 	_Atomic uint32_t retired;	/* the owner stores 1 before engine_segment_detach() */
 	uint8_t kind;			/* AllocateSegment.Kind: only DEVICE and HOST may be touched by items, only SIDE holds items */
+	bool is_import;			/* memory of another session's segment, which has an entry of its own */
 };
 
 /* Large copies of one communicator that wait for the engine: what weighted deficit round robin chooses among. */

@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 #define HCCLD_FEATURE_TASKS (UINT64_C(1) << 0) /* events, host functions, values; AbortTasks; segments of kind EVENT */
+#define HCCLD_FEATURE_MEMORY (UINT64_C(1) << 1) /* export and import of memory, descriptions of devices */
 #define HCCLD_FEATURE_COMM (UINT64_C(1) << 2)  /* rank tables, parts of communicators, suspend and resume, ending a join */
 #define HCCLD_FEATURE_TOOLS (UINT64_C(1) << 4) /* Farewell before a session is ended; KillSession, Drain, Ping, Monitor, list of streams */
 
 /* What this build has. */
-#define HCCLD_FEATURES (HCCLD_FEATURE_TASKS | HCCLD_FEATURE_COMM | HCCLD_FEATURE_TOOLS)
+#define HCCLD_FEATURES (HCCLD_FEATURE_TASKS | HCCLD_FEATURE_MEMORY | HCCLD_FEATURE_COMM | HCCLD_FEATURE_TOOLS)

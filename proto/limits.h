@@ -25,6 +25,9 @@
 #define HCCLD_YARD_CONTEXTS 4096u	/* contexts of one tenant */
 #define HCCLD_STREAMS_PER_SESSION 1024u
 #define HCCLD_SEGMENTS_PER_SESSION 32768u
+#define HCCLD_EXPORTS_PER_SESSION 4096u	/* keys to memory of one process */
+#define HCCLD_EXPORT_PIDS_MAX 128u	/* processes that may import by one key */
+#define HCCLD_KEY_BYTES_MAX 32u		/* of a key; or 8, for handles that are one number */
 #define HCCLD_RANKS_PER_SESSION 4096u	/* (communicator, rank) pairs that live in one process */
 #define HCCLD_RANKS_MAX 4096u		/* size of a communicator on one node */
 #define HCCLD_COMM_NAME_MAX 128u	/* with the terminating NUL: COMM_NAME_MAX_LENGTH */

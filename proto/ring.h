@@ -159,8 +159,10 @@ static_assert(sizeof(struct stream_ring) <= SESSION_STREAM_STRIDE, "fits");
 struct session_region {
 	uint32_t magic, version;
 	uint32_t stream_count;		/* places */
-	uint32_t reserved;
+	/* written by the control thread: grows when memory that this process has imported is gone (ListLost tells which) */
+	_Atomic uint32_t lost_imports;
 };
+static_assert(sizeof(struct session_region) == 16, "layout");
 
 /* In the same page. Feature `tasks`: host functions that have become due. */
 #define SESSION_HOST_OFFSET 64u

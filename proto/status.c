@@ -85,6 +85,8 @@ static const struct status table[CAUSE_COUNT] = {
 	{ CAUSE_NOT_SUBSCRIBED, "not-subscribed", EUNATCH, 107012, 1, "", "", "the thread processes the reports of no stream" },
 	{ CAUSE_SUBSCRIBED, "subscribed", ENOCSI, 107011, 1, "", "", "the stream has a thread for its reports" },
 	{ CAUSE_EVENTS, "events", ENOANO, 207007, 7, "EI0007", RESOURCE, "the events of this process are used up" },
+	{ CAUSE_HOST_REGISTERED, "host-registered", EEXIST, 507910, 1, "", "", "the host memory is registered already" },
+	{ CAUSE_HOST_NOT_REGISTERED, "host-not-registered", ENOMEDIUM, 507911, 1, "", "", "the host memory is not registered" },
 };
 
 const struct status *status_of(uint32_t cause)

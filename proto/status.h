@@ -60,6 +60,8 @@ enum cause {
 	CAUSE_NOT_SUBSCRIBED = 46,	/* this thread processes reports of no stream */
 	CAUSE_SUBSCRIBED = 47,		/* the stream has a thread for its reports, or another one */
 	CAUSE_EVENTS = 48,		/* events exhausted */
+	CAUSE_HOST_REGISTERED = 49,	/* aclrtHostRegister of memory that is registered */
+	CAUSE_HOST_NOT_REGISTERED = 50,
 	CAUSE_COUNT
 };
 

@@ -172,6 +172,7 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	if (r < 0)
 		return r;
 	control_adopt(control);
+	teardown_orphans(control);
 	r = listener_new(control, listen_fd, &control->listener);
 	if (r < 0)
 		return r;

@@ -217,6 +217,11 @@ int handle_free_segment(struct request *request)
 	uint64_t id = request->message->free_segment->segment;
 	struct segment *segment = session_segment(session, id);
 
+	if (segment && request->message->free_segment->after_imports &&
+	    !list_is_empty(&segment->imports)) {
+		segment_orphan(segment);
+		return 0;
+	}
 	if (segment)
 		return teardown_segment(request, segment);
 	/*

@@ -37,6 +37,10 @@ struct request {
 		Hccld__Control__MemoryInfoReply memory_info;
 		Hccld__Control__GetRootInfoReply get_root_info;
 		Hccld__Control__JoinCommReply join_comm;
+		Hccld__Control__ExportMemoryReply export_memory;
+		Hccld__Control__ImportMemoryReply import_memory;
+		Hccld__Control__ListLostReply list_lost;
+		Hccld__Control__DescribeDeviceReply describe_device;
 		Hccld__Control__StatusReply status;
 		Hccld__Control__ListReply list;
 		Hccld__Control__ConfigReply config;

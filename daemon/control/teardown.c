@@ -38,6 +38,8 @@ struct teardown {
 	struct list streams, ranks, contexts, segments;
 	struct list free_streams, free_ranks, free_contexts, free_segments;
 	struct rank *suspended, *resumed; /* that rank, and nothing is taken away */
+	const void *settle; /* memory whose copies end, though its segment stays; NULL: none */
+	uint64_t settle_bytes;
 	bool is_session; /* all of it */
 };
 
@@ -128,7 +130,9 @@ static bool teardown_run(struct engine *engine, void *arg)
 	if (teardown->resumed)
 		engine_rank_resume(engine, rank_view(teardown->resumed));
 	return run_streams(teardown, engine) && run_ranks(teardown, engine) &&
-	       run_contexts(teardown, engine) && run_segments(teardown, engine);
+	       run_contexts(teardown, engine) && run_segments(teardown, engine) &&
+	       (!teardown->settle ||
+		engine_memory_detach(engine, teardown->settle, teardown->settle_bytes));
 }
 
 /* A worker thread, or the loop when there is little to do: nobody else knows these objects now. */
@@ -177,6 +181,16 @@ static void teardown_next(struct control *control, struct session *session)
 	scheduler_call(control->scheduler, &teardown->call);
 }
 
+/* Takes a segment out of the records, and the orphan that it was the last import of. */
+static void segment_finish(struct control *control, struct segment *segment)
+{
+	struct segment *origin = segment->origin;
+
+	segment_remove(segment);
+	if (origin && origin->is_orphan && !origin->is_closing && list_is_empty(&origin->imports))
+		teardown_lost_segment(control, origin);
+}
+
 static void teardown_finish(void *arg)
 {
 	struct teardown *teardown = arg;
@@ -185,7 +199,7 @@ static void teardown_finish(void *arg)
 	list_for_each(struct stream, stream, &teardown->free_streams, link)
 		stream_remove(stream);
 	list_for_each(struct segment, segment, &teardown->free_segments, link)
-		segment_remove(segment);
+		segment_finish(teardown->control, segment);
 	list_for_each(struct rank, rank, &teardown->free_ranks, link)
 		rank_remove(rank);
 	list_for_each(struct context, context, &teardown->free_contexts, link)
@@ -363,6 +377,34 @@ int teardown_context(struct request *request, struct context *context)
 	meetings_check(request->control);
 	teardown_start(teardown);
 	return REQUEST_LATER;
+}
+
+int teardown_settle(struct request *request, struct segment *segment, uint64_t offset,
+		    uint64_t bytes)
+{
+	struct teardown *teardown =
+		teardown_make(request->control, segment->context->session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	teardown->settle = (const unsigned char *)segment->memory.base + offset;
+	teardown->settle_bytes = bytes;
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
+void teardown_orphans(struct control *control)
+{
+	struct registry *registry = control->registry;
+
+	list_for_each(struct session, session, &registry->sessions, link)
+		for (uint32_t i = 0; i < registry->device_count; i++) {
+			if (!session->contexts[i])
+				continue;
+			list_for_each(struct segment, segment, &session->contexts[i]->segments, link)
+				if (segment->is_orphan && list_is_empty(&segment->imports))
+					teardown_lost_segment(control, segment);
+		}
 }
 
 int teardown_again(struct request *request)

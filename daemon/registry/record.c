@@ -37,6 +37,8 @@ static const struct {
 	[RECORD_EXTENT] = { sizeof(struct record_extent), 1u << 18 },
 	[RECORD_DRAIN] = { sizeof(struct record_drain), 1 },
 	[RECORD_TENANT_KEY] = { sizeof(struct record_tenant_key), 1024 },
+	[RECORD_EXPORT] = { sizeof(struct record_export), 1u << 16 },
+	[RECORD_IMPORT] = { sizeof(struct record_import), 1u << 18 },
 };
 
 static_assert(offsetof(struct record_tenant, valid) + 8 == sizeof(struct record_tenant), "last");
@@ -50,6 +52,8 @@ static_assert(offsetof(struct record_extent, valid) + 8 == sizeof(struct record_
 static_assert(offsetof(struct record_drain, valid) + 8 == sizeof(struct record_drain), "last");
 static_assert(offsetof(struct record_tenant_key, valid) + 8 == sizeof(struct record_tenant_key),
 	      "last");
+static_assert(offsetof(struct record_export, valid) + 8 == sizeof(struct record_export), "last");
+static_assert(offsetof(struct record_import, valid) + 8 == sizeof(struct record_import), "last");
 
 struct registry_header {
 	uint64_t magic;

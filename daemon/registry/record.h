@@ -30,6 +30,8 @@ enum record_kind {
 	RECORD_FIRST_KINDS, /* those of release 0.1.0 */
 	RECORD_DRAIN = RECORD_FIRST_KINDS,
 	RECORD_TENANT_KEY,
+	RECORD_EXPORT,
+	RECORD_IMPORT,
 	RECORD_KINDS
 };
 
@@ -73,8 +75,13 @@ struct record_segment {
 	uint64_t serial; /* names the descriptor */
 	uint64_t bytes;
 	uint32_t kind;
-	_Atomic uint32_t retired; /* it is being freed: the next process goes on with that */
+	_Atomic uint32_t retired; /* enum segment_retired */
 	_Atomic uint64_t valid;
+};
+
+enum segment_retired {
+	SEGMENT_RETIRED = 1, /* it is being freed: the next process goes on with that */
+	SEGMENT_ORPHAN = 2,  /* it goes with the last import of it */
 };
 
 struct record_comm {
@@ -120,6 +127,36 @@ struct record_tenant_key {
 	uint64_t user_namespace; /* inode; 0: unknown */
 	uint32_t is_private, reserved;
 	char cgroup[HCCLD_CGROUP_MAX];
+	_Atomic uint64_t valid;
+};
+
+struct record_export {
+	uint64_t session, segment; /* id within the session */
+	uint64_t offset, bytes;
+	uint64_t request; /* id of the request that made it: it may come again */
+	uint32_t key_bytes, any_process;
+	uint32_t reserved;
+	_Atomic uint32_t pid_count; /* stored after pids */
+	unsigned char key[HCCLD_KEY_BYTES_MAX];
+	int32_t pids[HCCLD_EXPORT_PIDS_MAX];
+	_Atomic uint64_t valid;
+};
+
+enum import_state {
+	IMPORT_ALIVE = 0,
+	IMPORT_LOST = 1,    /* its memory is gone */
+	IMPORT_CLOSING = 2, /* it is being freed */
+};
+
+struct record_import {
+	uint64_t session, context;
+	uint64_t id;			 /* within the session */
+	uint64_t origin_session, origin; /* whose memory it is */
+	uint64_t export_id;
+	uint64_t offset, bytes;
+	uint64_t request;
+	uint32_t kind;
+	_Atomic uint32_t state; /* enum import_state */
 	_Atomic uint64_t valid;
 };
 

@@ -33,6 +33,7 @@ struct registry *registry_free(struct registry *registry)
 	idmap_deinit(&registry->session_ids);
 	idmap_deinit(&registry->comm_ids);
 	idmap_deinit(&registry->comm_keys);
+	idmap_deinit(&registry->export_keys);
 	memfd_unmap(registry->beacon, BEACON_SIZE);
 	close_fdp(&registry->beacon_fd);
 	close_fdp(&registry->beacon_read_only_fd);

@@ -14,6 +14,7 @@
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
+#include "registry/share.h"
 #include "registry/tenant.h"
 
 static void record_drop(struct registry *registry, enum record_kind kind, uint32_t index,
@@ -205,8 +206,8 @@ static void restore_segments(struct registry *registry)
 		context = context_find(registry, record->session, record->context, &session);
 		fd = store_take(registry->store, STORE_SEGMENT, record->serial);
 		/* one that was being freed is freed now; whoever asked for it asks again */
-		if (record->retired || !context) {
-			if (session && !record->retired)
+		if (record->retired == SEGMENT_RETIRED || !context) {
+			if (session && record->retired != SEGMENT_RETIRED)
 				session->is_broken = true;
 			segment_drop(registry, i, fd);
 			continue;
@@ -215,6 +216,30 @@ static void restore_segments(struct registry *registry)
 			continue;
 		session->is_broken = true;
 		segment_drop(registry, i, -1);
+	}
+}
+
+static void restore_shares(struct registry *registry)
+{
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_EXPORT); i++)
+		if (records_get(registry->records, RECORD_EXPORT, i) &&
+		    export_restore(registry, i) < 0)
+			records_remove(registry->records, RECORD_EXPORT, i);
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_IMPORT); i++) {
+		const struct record_import *record =
+			records_get(registry->records, RECORD_IMPORT, i);
+		struct session *session;
+		int r;
+
+		if (!record)
+			continue;
+		session = idmap_get(&registry->session_ids, record->session);
+		r = import_restore(registry, i);
+		if (r == 0)
+			continue;
+		if (session && r != -ENOENT)
+			session->is_broken = true;
+		records_remove(registry->records, RECORD_IMPORT, i);
 	}
 }
 
@@ -311,6 +336,7 @@ void registry_restore(struct registry *registry)
 	restore_contexts(registry);
 	restore_streams(registry);
 	restore_segments(registry);
+	restore_shares(registry);
 	restore_comms(registry);
 	restore_ranks(registry);
 	drop_extents(registry);

@@ -12,6 +12,7 @@
 #include "registry/context.h"
 #include "registry/registry.h"
 #include "registry/session.h"
+#include "registry/share.h"
 
 int segment_memory_new(uint64_t bytes, struct segment_memory *ret_memory)
 {
@@ -48,26 +49,49 @@ uint32_t segment_device(const struct context *context, enum segment_kind kind)
 	return kind == SEGMENT_DEVICE ? context->device : HCCLD_DEVICES_MAX;
 }
 
+struct segment *segment_alloc(void)
+{
+	struct segment *segment = calloc(1, sizeof(*segment));
+
+	if (!segment)
+		return NULL;
+	list_init(&segment->link);
+	list_init(&segment->imports);
+	list_init(&segment->exports);
+	list_init(&segment->import_link);
+	segment->memory.fd = -1;
+	return segment;
+}
+
 struct segment *segment_free(struct segment *segment)
 {
 	if (!segment)
 		return NULL;
+	list_for_each(struct export, export, &segment->exports, link)
+		free(export);
 	memfd_unmap(segment->memory.base, segment->memory.bytes);
 	close_fdp(&segment->memory.fd);
 	free(segment);
 	return NULL;
 }
 
-static void segment_publish(struct segment *segment)
+void segment_publish(struct segment *segment)
 {
 	struct session *session = segment->context->session;
 	uint32_t index = VIEW_INDEX(segment->id);
 	struct view_segment *view = &session->view.segments[index];
+	unsigned char *base = segment->memory.base;
+
+	if (segment->is_import)
+		base = segment->origin ? (unsigned char *)segment->origin->memory.base +
+						 segment->offset :
+					 NULL;
 
 	session->segments[index] = segment;
 	list_append(&segment->context->segments, &segment->link);
-	view->base = segment->memory.base;
+	view->base = base;
 	view->size = segment->memory.bytes;
+	view->is_import = segment->is_import;
 	view->kind = (uint8_t)segment->kind;
 	atomic_store_explicit(&view->retired, 0, memory_order_relaxed);
 	/* last: whoever finds the id finds the rest */
@@ -79,7 +103,7 @@ int segment_new(struct context *context, enum segment_kind kind, struct segment_
 {
 	struct session *session = context->session;
 	struct registry *registry = session->registry;
-	CLEANUP(freep) struct segment *segment = calloc(1, sizeof(*segment));
+	CLEANUP(freep) struct segment *segment = segment_alloc();
 	struct record_segment record;
 	uint32_t index;
 	int r;
@@ -136,9 +160,10 @@ int segment_restore(struct context *context, uint32_t index, int fd)
 	if (!segment_kind_is_known(record->kind) || VIEW_INDEX(record->id) >= HCCLD_SEGMENTS_PER_SESSION ||
 	    fstat(fd, &st) < 0 || (uint64_t)st.st_size != record->bytes)
 		return -EPROTO;
-	segment = calloc(1, sizeof(*segment));
+	segment = segment_alloc();
 	if (!segment)
 		return -ENOMEM;
+	segment->is_orphan = record->retired == SEGMENT_ORPHAN;
 	r = memfd_map(fd, record->bytes, false, &base);
 	if (r < 0)
 		return r;
@@ -169,20 +194,52 @@ void segment_drop(struct registry *registry, uint32_t index, int fd)
 	records_remove(registry->records, RECORD_SEGMENT, index);
 }
 
-void segment_retire(struct segment *segment)
+static void segment_record_retired(struct segment *segment)
+{
+	struct records *records = segment->context->session->registry->records;
+
+	if (segment->is_import) {
+		struct record_import *record =
+			records_get(records, RECORD_IMPORT, segment->record);
+
+		atomic_store_explicit(&record->state,
+				      segment->is_closing ? IMPORT_CLOSING : IMPORT_LOST,
+				      memory_order_release);
+	} else {
+		struct record_segment *record =
+			records_get(records, RECORD_SEGMENT, segment->record);
+
+		atomic_store_explicit(&record->retired, SEGMENT_RETIRED, memory_order_release);
+	}
+}
+
+void segment_orphan(struct segment *segment)
+{
+	struct record_segment *record = records_get(segment->context->session->registry->records,
+						    RECORD_SEGMENT, segment->record);
+
+	segment->is_orphan = true;
+	atomic_store_explicit(&record->retired, SEGMENT_ORPHAN, memory_order_release);
+}
+
+void segment_retire_words(struct segment *segment)
 {
 	struct session *session = segment->context->session;
-	struct record_segment *record;
 
-	record = records_get(session->registry->records, RECORD_SEGMENT, segment->record);
 	/* the next process must not find it whole: offers in it fail then as they do now */
-	atomic_store_explicit(&record->retired, 1, memory_order_release);
+	segment_record_retired(segment);
 	/*
 	 * seq_cst: a receive that still finds 0 here after its copy has copied before the memory
 	 * goes (P4)
 	 */
 	atomic_store_explicit(&session->view.segments[VIEW_INDEX(segment->id)].retired, 1,
 			      memory_order_seq_cst);
+}
+
+void segment_retire(struct segment *segment)
+{
+	segment_retire_words(segment);
+	share_end(segment);
 }
 
 void segment_unpublish(struct segment *segment)
@@ -199,11 +256,16 @@ void segment_remove(struct segment *segment)
 	struct registry *registry = session->registry;
 	uint32_t index = VIEW_INDEX(segment->id);
 
-	records_remove(registry->records, RECORD_SEGMENT, segment->record);
-	store_remove(registry->store, STORE_SEGMENT, segment->serial);
-	session_refund(session, segment_device(segment->context, segment->kind),
-		       segment->memory.bytes);
-	session_give(session, QUOTA_DESCRIPTORS, 1);
+	if (segment->is_import) {
+		records_remove(registry->records, RECORD_IMPORT, segment->record);
+		import_unlink(segment);
+	} else {
+		records_remove(registry->records, RECORD_SEGMENT, segment->record);
+		store_remove(registry->store, STORE_SEGMENT, segment->serial);
+		session_refund(session, segment_device(segment->context, segment->kind),
+			       segment->memory.bytes);
+		session_give(session, QUOTA_DESCRIPTORS, 1);
+	}
 	session->segments[index] = NULL;
 	slots_give(&session->segment_slots, index);
 	list_remove(&segment->link);

@@ -36,6 +36,15 @@ struct segment {
 	uint32_t record;
 	bool is_closing;
 	struct segment_memory memory;
+	struct list imports, exports; /* share.h */
+	bool is_orphan;		      /* freed by its process: it goes with the last import */
+	/* of an import: memory.base and memory.fd are unset, the origin has them */
+	bool is_import, is_lost;
+	struct list import_link; /* origin->imports */
+	struct segment *origin;	 /* NULL once it is lost */
+	uint64_t offset;	 /* in the origin's memory */
+	uint64_t export_id;	 /* of the key it came by */
+	uint64_t request;	 /* id of the request that made it: it may come again */
 };
 
 /* Any thread. -ENOMEM: the node has no memory left. @bytes: whole pages. */
@@ -57,8 +66,16 @@ int segment_new(struct context *context, enum segment_kind kind, struct segment_
 		struct segment **ret_segment);
 /* Charges it too. Takes @fd. */
 int segment_restore(struct context *context, uint32_t index, int fd);
+/* Into the tables of session and engine: the last step of making a segment of any kind. */
+void segment_publish(struct segment *segment);
+/* Zeroed, in no list; NULL: out of memory. */
+struct segment *segment_alloc(void);
+/* Its process needs it no more, but imports do: it stays, also after a restart, until they are gone. */
+void segment_orphan(struct segment *segment);
+/* The words of segment_retire() alone. */
+void segment_retire_words(struct segment *segment);
 /*
- * No receive that pulls from it commits any more, also after a restart. Once, before
+ * Its imports are lost, its keys void. No receive that pulls from it commits any more, also after a restart. Once, before
  * engine_segment_detach().
  */
 void segment_retire(struct segment *segment);

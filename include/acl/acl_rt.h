@@ -424,7 +424,7 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
 /* The same in stream order; both regions must live until the stream has passed it. */
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
 		aclrtMemcpyKind kind, aclrtStream stream);
-/* As aclrtMemcpyAsync; fails if it could not be asynchronous. */
+/* As aclrtMemcpyAsync, whatever host memory it is. */
 aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src, size_t count,
 		aclrtMemcpyKind kind, aclrtStream stream);
 /* Copies @height rows of @width bytes; pitches in bytes. */

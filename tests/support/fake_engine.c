@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/current.h"
+#include "client/share.h"
 #include "client/device.h"
 #include "client/error.h"
 #include "client/segment.h"
@@ -98,6 +100,26 @@ int hccld_connection_gone_error(struct hccld_connection *connection, const char 
 {
 	(void)connection;
 	return hccld_error(CAUSE_DAEMON_GONE, "hccld has ended%s", when);
+}
+
+_Atomic(struct hccld_stream *) *hccld_context_stream_slot(struct hccld_context *of)
+{
+	return &of->default_stream;
+}
+
+uint64_t hccld_context_owner(const struct hccld_context *of)
+{
+	return 0;
+}
+
+int hccld_share_find(const void *address, struct hccld_place *ret_place)
+{
+	return hccld_buffer_find(address, ret_place);
+}
+
+int hccld_share_lost_error(const char *function, const void *address)
+{
+	return 0;
 }
 
 bool hccld_connection_is_gone(struct hccld_connection *connection)

@@ -14,6 +14,7 @@
 
 #include "client/buffer.h"
 #include "client/error.h"
+#include "client/share.h"
 #include "proto/limits.h"
 #include "tests/support/test.h"
 
@@ -31,13 +32,28 @@ int hccld_buffer_find(const void *address, struct hccld_place *ret_place)
 
 	finds++;
 	if (a >= (uintptr_t)host_memory && a < (uintptr_t)host_memory + sizeof(host_memory)) {
-		*ret_place = (struct hccld_place){ 99, a - (uintptr_t)host_memory, HCCLD_MEMORY_HOST, sizeof(host_memory) };
+		*ret_place = (struct hccld_place){ 99, a - (uintptr_t)host_memory, HCCLD_MEMORY_HOST, sizeof(host_memory), false, false };
 		return 0;
 	}
 	if (a < (uintptr_t)memory || a >= (uintptr_t)memory + sizeof(memory))
 		return status_error(CAUSE_NOT_FOUND);
 	a -= (uintptr_t)memory;
-	*ret_place = (struct hccld_place){ 7, a, HCCLD_MEMORY_DEVICE, ALLOCATION - a % ALLOCATION };
+	*ret_place = (struct hccld_place){ 7, a, HCCLD_MEMORY_DEVICE, ALLOCATION - a % ALLOCATION, false, false };
+	return 0;
+}
+
+int hccld_share_find(const void *address, struct hccld_place *ret_place)
+{
+	return hccld_buffer_find(address, ret_place);
+}
+
+int hccld_share_lost_error(const char *function, const void *address)
+{
+	return 0;
+}
+
+uint64_t hccld_buffer_span(const void *address, uint64_t bytes)
+{
 	return 0;
 }
 
