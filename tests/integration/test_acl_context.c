@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "acl/acl_prof.h"
 #include "tests/support/job.h"
 
 /* ---- contexts ---- */
@@ -425,4 +426,43 @@ TEST(copies_in_batches)
 TEST(host_memory_is_registered)
 {
 	job_run(host_memory);
+}
+
+/* ---- profiling, as hccl_test does it ---- */
+
+static void profiling(void)
+{
+	uint32_t devices[] = { 0, 1 }, twice[] = { 1, 1 }, none[] = { 99 };
+	aclprofConfig *config;
+
+	check_ok(aclrtSetDevice(0));
+	check_fails(aclprofInit(NULL, 1), ACL_ERROR_INVALID_PARAM, NULL);
+	check_fails(aclprofInit("/tmp", 3), ACL_ERROR_INVALID_PARAM, "length");
+	check_fails(aclprofInit("/nowhere", 8), ACL_ERROR_INVALID_FILE, "/nowhere");
+	check_fails(aclprofFinalize(), ACL_ERROR_PROF_NOT_RUN, NULL);
+	config = aclprofCreateConfig(devices, 2, ACL_AICORE_PIPE_UTILIZATION, NULL,
+				     ACL_PROF_ACL_API | ACL_PROF_TASK_TIME | ACL_PROF_HCCL_TRACE);
+	check_ptr(config);
+	check_fails(aclprofStart(config), ACL_ERROR_PROF_NOT_RUN, "aclprofInit");
+	check_ok(aclprofInit("/tmp", 4));
+	check_fails(aclprofInit("/tmp", 4), ACL_ERROR_REPEAT_INITIALIZE, NULL);
+	check_fails(aclprofStop(config), ACL_ERROR_PROF_NOT_RUN, "aclprofStart");
+	check_ok(aclprofStart(config));
+	check_fails(aclprofStart(config), ACL_ERROR_PROF_ALREADY_RUN, NULL);
+	check_fails(aclprofDestroyConfig(config), ACL_ERROR_PROF_ALREADY_RUN, "aclprofStop");
+	check_ok(aclprofStop(config));
+	check_ok(aclprofSetConfig(ACL_PROF_STORAGE_LIMIT, "200MB", 5));
+	check_fails(aclprofSetConfig(ACL_PROF_ARGS_MAX, "1", 1), ACL_ERROR_RT_PARAM_INVALID, NULL);
+	check_ok(aclprofDestroyConfig(config));
+	check_ok(aclprofFinalize());
+	check_null(aclprofCreateConfig(twice, 2, ACL_AICORE_NONE, NULL, ACL_PROF_ACL_API));
+	check_str_contains(aclGetRecentErrMsg(), "twice");
+	check_null(aclprofCreateConfig(none, 1, ACL_AICORE_NONE, NULL, ACL_PROF_ACL_API));
+	check_null(aclprofCreateConfig(devices, 2, (aclprofAicoreMetrics)77, NULL, ACL_PROF_ACL_API));
+	check_null(aclprofCreateConfig(devices, 2, ACL_AICORE_NONE, NULL, 0x4000));
+}
+
+TEST(profiling_calls_are_checked)
+{
+	job_run(profiling);
 }

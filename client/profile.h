@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of profiling calls, and stamps. No profile is written: there is no device whose counters could be read, and hcclctl shows what
+ * happens. Calls are checked as if there were one, so that programs that profile run. Any thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+
+struct hccld_profile_config {
+	uint64_t magic;
+	uint32_t device_count;
+	uint32_t devices[HCCLD_DEVICES_MAX];
+	uint64_t data;
+};
+
+/* The results of these are acl codes; text set. */
+int hccld_profile_init(const char *path, size_t length);
+int hccld_profile_finalize(void);
+int hccld_profile_start(const struct hccld_profile_config *config);
+int hccld_profile_stop(const struct hccld_profile_config *config);
+/* NULL: something is wrong with the arguments. */
+struct hccld_profile_config *hccld_profile_config_new(const uint32_t *devices, uint32_t count, uint64_t data);
+int hccld_profile_config_free(const struct hccld_profile_config *config);
