@@ -287,3 +287,41 @@ TEST(waiting_for_a_suspended_peer_times_out)
 {
 	job_run_with("HCCL_EXEC_TIMEOUT", "1", held);
 }
+
+/* As frameworks recover from a fault: tasks of the device are aborted, then the communicator is suspended and resumed. */
+static void recover_rank(struct job_rank *rank)
+{
+	uint32_t next = (rank->rank + 1) % rank->size, previous = (rank->rank + rank->size - 1) % rank->size;
+	unsigned char *memory = job_memory(LARGE, 1);
+	HcclSendRecvItem large[] = { job_send(next, memory, LARGE / 2), job_receive(previous, memory + LARGE / 2, LARGE / 2) };
+
+	for (int round = 0; round < 5; round++) {
+		int r;
+
+		check_ok(HcclBatchSendRecv(large, 2, rank->comm, rank->stream));
+		check_ok(HcclRecv(memory, 1000, HCCL_DATA_TYPE_INT8, next, rank->comm, rank->stream));
+		check_ok(HcclBarrier(rank->comm, rank->stream));
+		usleep((rank->rank * 7919u) % 2000);
+		check_ok(aclrtDeviceTaskAbort(rank->device, 10000));
+		check_ok(HcclCommSuspend(rank->comm));
+		r = aclrtSynchronizeStream(rank->stream);
+		check_msg(r == 0 || r == SUSPENDED || r == 107022 || r == 507057, "rank %u: %d", rank->rank, r);
+		aclGetRecentErrMsg();
+		meet();
+		check_ok(HcclCommResume(rank->comm));
+		ring(rank, 1000, round);
+		ring(rank, 500000, round);
+		check_eq_int(async_of(rank->comm), HCCL_SUCCESS);
+		meet();
+	}
+}
+
+static void recover(void)
+{
+	run(4, recover_rank);
+}
+
+TEST(recovery_after_the_tasks_of_the_device_were_aborted)
+{
+	job_run(recover);
+}
