@@ -176,7 +176,7 @@ int command_config(int argc, char **argv)
 	Hccld__Control__GetConfig get_config = HCCLD__CONTROL__GET_CONFIG__INIT;
 	struct hccld_call call;
 	struct query *query;
-	int r, status = STATUS_OK;
+	int r, status;
 
 	if (options_parse(argc, argv, help, true, &options, &status))
 		return status;

@@ -91,6 +91,7 @@ int options_parse_line(int argc, char **argv, const struct command_line *line,
 		return 1;
 	}
 	*ret_options = options;
+	*ret_status = STATUS_OK;
 	return 0;
 }
 

@@ -297,7 +297,9 @@ class Tool(Case):
         os.kill(daemon.pid, signal.SIGHUP)
         self.wait_for_log("the configuration was read again")
         self.assertEqual(self.settings()["devices"]["where"], f"{self.file}:2")
-        text = self.call(HCCLCTL, "config").stdout
+        result = self.call(HCCLCTL, "config")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        text = result.stdout
         self.assertRegex(text, r"\[devices\] devices +2 +\S*hccld.conf:2 +restart\n")
         self.assertRegex(text, r"\[log\] log_level +info +default +reload\n")
         self.assertIn(f"Files read: {self.file}, {other}\n", text)
