@@ -2,6 +2,7 @@
 /* hcclctl comms: communicators and their members. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "hcclctl/command.h"
 #include "hcclctl/json.h"
@@ -39,11 +40,18 @@ static void member_summary(const Hccld__Control__Comm *comm, char *buffer, size_
 	size_t length = 0;
 
 	snprintf(buffer, size, "-");
-	for (size_t i = 0; i < comm->n_members && i < MEMBERS_SHOWN; i++)
-		length += (size_t)snprintf(buffer + length, size - length,
-					   "%s%" PRIu32 ":%" PRIu32 "@%" PRIu32, i ? " " : "",
-					   comm->members[i]->rank, comm->members[i]->pid,
-					   comm->members[i]->device);
+	for (size_t i = 0; i < comm->n_members && i < MEMBERS_SHOWN; i++) {
+		const Hccld__Control__Member *member = comm->members[i];
+
+		length += (size_t)snprintf(buffer + length, size - length, "%s%" PRIu32 ":",
+					   i ? " " : "", member->rank);
+		if (strcmp(member->state, "missing"))
+			length += (size_t)snprintf(buffer + length, size - length,
+						   "%" PRIu32 "@%" PRIu32, member->pid,
+						   member->device);
+		else
+			length += (size_t)snprintf(buffer + length, size - length, "missing");
+	}
 	if (comm->n_members > MEMBERS_SHOWN)
 		snprintf(buffer + length, size - length, " and %zu more",
 			 comm->n_members - MEMBERS_SHOWN);
@@ -73,6 +81,13 @@ static const char *expansion_name(uint32_t mode)
 	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : "unknown";
 }
 
+static const char *deterministic_name(uint32_t value)
+{
+	static const char *const names[] = { "false", "true", "strict" };
+
+	return value < sizeof(names) / sizeof(names[0]) ? names[value] : "unknown";
+}
+
 /* What the program has set and how the ranks met; "" from a daemon that does not say. */
 static void comm_settings(const Hccld__Control__Comm *comm, char *buffer, size_t size)
 {
@@ -90,9 +105,9 @@ static void comm_settings(const Hccld__Control__Comm *comm, char *buffer, size_t
 			 settings->retry_levels & 1, settings->retry_levels >> 1 & 1,
 			 settings->retry_levels >> 2 & 1, settings->retry_count,
 			 settings->retry_hold_ms, settings->retry_interval_ms);
-	snprintf(buffer, size, "%s%s, expansion %s, buffer %" PRIu32 " MB, deterministic %" PRIu32 "%s",
+	snprintf(buffer, size, "%s%s, expansion %s, buffer %" PRIu32 " MB, deterministic %s%s",
 		 comm->origin, part, expansion_name(settings->op_expansion_mode), settings->buffer_mb,
-		 settings->deterministic, retry);
+		 deterministic_name(settings->deterministic), retry);
 }
 
 static void comms_members(struct table *table, const Hccld__Control__Comm *comm)
@@ -106,8 +121,13 @@ static void comms_members(struct table *table, const Hccld__Control__Comm *comm)
 		table_cell(table, "%s", comm->name);
 		table_cell(table, "%s", comm->state);
 		table_cell(table, "%" PRIu32, comm->members[i]->rank);
-		table_cell(table, "%" PRIu32, comm->members[i]->pid);
-		table_cell(table, "%" PRIu32, comm->members[i]->device);
+		if (strcmp(comm->members[i]->state, "missing")) {
+			table_cell(table, "%" PRIu32, comm->members[i]->pid);
+			table_cell(table, "%" PRIu32, comm->members[i]->device);
+		} else { /* it has not joined: neither is known */
+			table_cell(table, "-");
+			table_cell(table, "-");
+		}
 		table_cell(table, "%s", comm->members[i]->state);
 		/* of the communicator: once is enough */
 		table_cell(table, "%s", comm->members[i]->rank ? "" : settings);

@@ -153,6 +153,10 @@ static void answer_list(Hccld__Control__Reply *reply, const Hccld__Control__List
 		members[i].rank = i;
 		members[i].pid = 100 + i;
 		members[i].state = text("alive");
+		if (page && i == 1) {
+			members[i].pid = 0;
+			members[i].state = text("missing");
+		}
 		member_list[i] = &members[i];
 	}
 	devices[0] = device(page);

@@ -185,7 +185,10 @@ class Queries(Case):
         self.assertIn("1.5 GiB", "\n".join(lines))
         self.assertIn("0-2,5", self.call("ps").stdout)
         self.assertIn("0:100@0 1:101@0 2:102@0 3:103@0 and 2 more", self.call("comms").stdout)
-        self.assertEqual(len(self.call("comms", "-v").stdout.splitlines()), 13)
+        self.assertIn("0:100@0 1:missing 2:102@0", self.call("comms").stdout)
+        lines = self.call("comms", "-v").stdout.splitlines()
+        self.assertEqual(len(lines), 13)
+        self.assertRegex(lines[8], r" 1 +- +- +missing\b")
         self.assertIn("RDMA", self.call("devices").stdout)
         self.assertIn("rank 1 has not posted", self.call("waiting").stdout)
 
