@@ -27,7 +27,7 @@ _hcclctl_ps()
 _hcclctl_complete()
 {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= i words=
-	local _hcclctl=${COMP_WORDS[0]} _hcclctl_socket=()
+	local _hcclctl=${COMP_WORDS[0]} _hcclctl_socket=() _hcclctl_levels="error warning notice info debug"
 
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -41,6 +41,7 @@ _hcclctl_complete()
 	--socket | --daemon) COMPREPLY=($(compgen -f -- "$current")); return ;;
 	--pid) words=$(_hcclctl_ps 2) ;;
 	--session) words=$(_hcclctl_ps 1) ;;
+	--log-level) words=$_hcclctl_levels ;;
 	esac
 	if [ -n "$words" ]; then
 		COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -56,7 +57,14 @@ _hcclctl_complete()
 	:-*) words=$(_hcclctl_options) ;;
 	:* | help:*) words=$(_hcclctl_commands) ;;
 	*:-*) words=$(_hcclctl_options "$command") ;;
-	kill:*) words=$(_hcclctl_ps 1) ;;
+	log:*) words=$_hcclctl_levels ;;
+	kill:pid:*) words=$(_hcclctl_ps 2 | sed 's/^/pid:/') ;;
+	kill:*) # bash takes pid:PID for three words
+		case $previous:$current in
+		pid::) words=$(_hcclctl_ps 2) current= ;;
+		:*) words=$(_hcclctl_ps 2) ;;
+		*) words=$(_hcclctl_ps 1) ;;
+		esac ;;
 	esac
 	COMPREPLY=($(compgen -W "$words" -- "$current"))
 }

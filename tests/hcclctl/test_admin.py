@@ -109,7 +109,7 @@ class Streams(Case):
         one = str(streams[2]["session"])
         self.assertEqual([str(s["session"]) for s in self.json("streams", "--session", one)["streams"]], [one])
         self.assertIn("waits for rank", self.ctl("streams").stdout)
-        self.assertIn("no such stream", self.ctl("streams", "--session", "99999").stdout)
+        self.assertIn("no stream", self.ctl("streams", "--session", "99999").stdout)
         for wrong in (["--pid", "x"], ["--pid", "0"], ["--session", "-1"], ["--session", ""], ["1"]):
             self.assertEqual(self.ctl("streams", *wrong).returncode, 2, wrong)
 
@@ -340,6 +340,8 @@ _hcclctl_complete; printf '%s\\n' "${{COMPREPLY[@]}}" """
             for option in found:
                 self.assertIn(option, text)
         self.assertEqual(self.complete("drain", "--w"), {"--wait"})
+        self.assertEqual(self.complete("log", ""), {"error", "warning", "notice", "info", "debug"})
+        self.assertEqual(self.complete("run", "--log-level", "n"), {"notice"})
 
     def test_sessions_and_processes(self):
         self.assertEqual(self.complete("kill", ""), set())
@@ -347,6 +349,10 @@ _hcclctl_complete; printf '%s\\n' "${{COMPREPLY[@]}}" """
         self.job(CIRCLE, 2)
         sessions = self.json("ps")["sessions"]
         self.assertEqual(self.complete("kill", ""), {str(s["session"]) for s in sessions})
+        pids = {str(s["pid"]) for s in sessions}
+        self.assertEqual(self.complete("kill", "pid:"), {f"pid:{pid}" for pid in pids})
+        self.assertEqual(self.complete("kill", "pid", ":"), pids)  # as bash cuts it
+        self.assertEqual(self.complete("kill", "pid", ":", str(sessions[0]["pid"])), {str(sessions[0]["pid"])})
         self.assertEqual(self.complete("streams", "--pid", ""), {str(s["pid"]) for s in sessions})
         self.assertEqual(self.complete("streams", "--session", ""), {str(s["session"]) for s in sessions})
 
