@@ -480,7 +480,7 @@ static void explain_recorder(const struct waiting *waiting, struct text *text)
 	struct walk walk = { &filter, busy_found, &busy, clock_now_ns(), 0 };
 	const struct stream *stream = session_stream_at((struct session *)waiting->session, place);
 
-	text_add(text, "which stream %" PRIu32 " has not recorded yet", place);
+	text_add(text, "stream %" PRIu32 " has not recorded it yet", place);
 	if (!stream)
 		return;
 	(void)walk_stream(&walk, (struct session *)waiting->session, stream);
@@ -497,11 +497,11 @@ static void explain_meeting(const struct waiting *waiting, struct text *text)
 	else if (waiting->kind == TASK_WAIT_EVENT && waiting->recorder)
 		explain_recorder(waiting, text);
 	else if (waiting->kind == TASK_WAIT_EVENT)
-		text_add(text, "which no stream is to record (aclrtRecordEvent was not called)");
+		text_add(text, "no stream is to record it (aclrtRecordEvent was not called)");
 	else if (waiting->kind == TASK_WAIT_VALUE)
 		text_add(text, "nobody has written it");
 	else if (waiting->is_posted)
-		text_add(text, "it runs since %.1f s", (double)waiting->age_ms / 1000);
+		text_add(text, "it has run for %.1f s", (double)waiting->age_ms / 1000);
 	else
 		text_add(text, "it was not called yet: its thread does not call aclrtProcessReport, or runs another one");
 }

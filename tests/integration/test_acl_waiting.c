@@ -62,7 +62,7 @@ static void waiting(void)
 	word = job_memory(64, 0);
 
 	check_ok(aclrtStreamWaitEvent(held, never));
-	snprintf(text, sizeof(text), "stream %d of pid %d waits for event %u: which no stream is to record", held_id, (int)getpid(), never_id);
+	snprintf(text, sizeof(text), "stream %d of pid %d waits for event %u: no stream is to record it", held_id, (int)getpid(), never_id);
 	expect("waiting --json", text);
 	expect("waiting --json", "\"operation\":\t\"wait-event\"");
 	check_ok(aclrtStreamAbort(held));
@@ -72,7 +72,7 @@ static void waiting(void)
 	check_ok(aclrtValueWait(word, 77, ACL_STREAM_WAIT_VALUE_EQ, records));
 	check_ok(aclrtRecordEvent(event, records));
 	check_ok(aclrtStreamWaitEvent(waits, event));
-	snprintf(text, sizeof(text), "stream %d of pid %d waits for event %u: which stream %d has not recorded yet; stream %d of pid %d waits",
+	snprintf(text, sizeof(text), "stream %d of pid %d waits for event %u: stream %d has not recorded it yet; stream %d of pid %d waits",
 		 waits_id, (int)getpid(), event_id, records_id, records_id, (int)getpid());
 	expect("waiting --json", text);
 	expect("waiting --json", "for a value in memory (0x4d): nobody has written it");
@@ -82,7 +82,7 @@ static void waiting(void)
 
 	/* a host function that runs, and one that its thread does not run */
 	check_ok(aclrtLaunchHostFunc(held, wait_for_gate, NULL));
-	snprintf(text, sizeof(text), "stream %d of pid %d waits for a host function: it runs since", held_id, (int)getpid());
+	snprintf(text, sizeof(text), "stream %d of pid %d waits for a host function: it has run for", held_id, (int)getpid());
 	expect("waiting --json", text);
 	expect("status", "a host function has been running for");
 	check_ok(aclrtSubscribeReport(4711, waits));
