@@ -44,11 +44,11 @@ static const char *solution_of(enum cause cause)
 	case CAUSE_FORKED:
 		return "Start the work in a process of its own (fork and exec), or fork before the first acl or Hccl call.";
 	case CAUSE_MEMORY:
-		return "Free memory that is not needed (hcclctl ps shows who holds how much), use another device, or start hccld with a larger --device-memory.";
+		return "Free memory that is not needed (hcclctl mem shows who holds how much), or raise the limit that is named above; for that of a device another one may do.";
 	case CAUSE_STREAMS:
 	case CAUSE_NOTIFIES:
 	case CAUSE_LIMIT:
-		return "Release what is not needed; hcclctl ps shows who holds how much.";
+		return "Release what is not needed; hcclctl limits shows who holds how much.";
 	case CAUSE_MISMATCH:
 		return "Make both ranks pass the same count and data type.";
 	case CAUSE_PEER_DEAD:
@@ -57,7 +57,7 @@ static const char *solution_of(enum cause cause)
 	case CAUSE_INIT_TIMEOUT:
 		return "hcclctl status shows who waits for whom.";
 	case CAUSE_DAEMON_GONE:
-		return "Start hccld (HCCLD_SOCKET names a socket other than the default), or run the program under a private daemon: hcclctl run --private -n 1 -- PROGRAM.";
+		return "If none runs, start hccld (HCCLD_SOCKET names a socket other than the default), or run the program under a private daemon: hcclctl run --private -n 1 -- PROGRAM.";
 	case CAUSE_VERSION:
 		return "Install daemon and client library of the same release.";
 	default:

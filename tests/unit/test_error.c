@@ -41,7 +41,7 @@ TEST(error_text_tells_what_to_do)
 {
 	hccld_error(CAUSE_DAEMON_GONE, "nobody");
 	check_str_contains(hccld_error_take(),
-			   "\n        Solution: Start hccld");
+			   "\n        Solution: If none runs, start hccld");
 }
 
 TEST(error_text_is_taken_once_and_belongs_to_its_thread)
