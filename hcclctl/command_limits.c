@@ -101,7 +101,7 @@ int command_limits(int argc, char **argv)
 			"Memory and counts are those that refusals go by. Without being root you see your own.\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__TENANTS,
 		.name = "tenants",
-		.none = "no process is connected",
+		.none = "no process is connected, nothing is held ('hcclctl config' shows what the limits are)",
 		.table = limits_table,
 		.rows = limits_rows,
 		.json = limits_json,

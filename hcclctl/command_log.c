@@ -44,7 +44,7 @@ int command_log(int argc, char **argv)
 	if (options_parse(argc, argv, help, false, &options, &status))
 		return status;
 	if (!level) {
-		complain("which level? error, warning, notice, info or debug");
+		complain("which level? error, warning, notice, info or debug ('hcclctl config' shows the one in effect)");
 		return STATUS_USAGE;
 	}
 	r = query_open(&query);

@@ -115,7 +115,7 @@ int command_streams(int argc, char **argv)
 		.filter = streams_filter,
 		.feature = HCCLD_FEATURE_TOOLS,
 		.name = "streams",
-		.none = "there is no such stream",
+		.none = "there is no stream",
 		.table = streams_table,
 		.rows = streams_rows,
 		.json = streams_json,

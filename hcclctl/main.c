@@ -131,7 +131,7 @@ static int help(int argc, char **argv)
 {
 	char *again[] = { NULL, (char *)"--help", NULL };
 
-	if (argc < 2) {
+	if (argc < 2 || argv[1][0] == '-') {
 		print_overview(stdout);
 		return STATUS_OK;
 	}
