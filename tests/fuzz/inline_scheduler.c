@@ -195,6 +195,16 @@ void scheduler_yard_add(struct scheduler *scheduler, struct view_yard *yard)
 	scheduler->yards = yard;
 }
 
+void scheduler_yard_remove(struct scheduler *scheduler, struct view_yard *yard)
+{
+	struct view_yard **link = &scheduler->yards;
+
+	while (*link && *link != yard)
+		link = &(*link)->next;
+	if (*link)
+		*link = yard->next;
+}
+
 void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call)
 {
 	call->next = NULL;
