@@ -244,7 +244,8 @@ static void advise(void)
 	socket_path(path);
 	quoted = text_shell_quote(path);
 	fprintf(stderr,
-		"Start one by: hccld --socket %s\nor name another with --socket or HCCLD_SOCKET.\n",
+		"Start one by: hccld --socket %s%s\nor name another with --socket or HCCLD_SOCKET.\n",
+		*path == '/' ? "" : "\"$PWD\"/", /* hccld takes absolute paths only */
 		quoted ? quoted : path);
 }
 

@@ -146,6 +146,7 @@ class Queries(Case):
                 self.assertEqual((result.returncode, result.stdout), (3, ""))
                 self.assertIn(self.socket, result.stderr)
                 self.assertIn("hccld --socket", result.stderr)
+        self.assertIn('hccld --socket "$PWD"/x\n', self.call("status", HCCLD_SOCKET="x").stderr)
         result = self.call("status", HCCLD_SOCKET="")
         self.assertEqual(result.returncode, 3)
         self.assertIn("/run/hccld/hccld.sock", result.stderr)
