@@ -3,8 +3,17 @@
 #include <string.h>
 
 #include "hcclctl/command.h"
+#include "hcclctl/json.h"
 #include "hcclctl/options.h"
 #include "hcclctl/query.h"
+
+static int print_json(const char *level)
+{
+	cJSON *root = cJSON_CreateObject();
+
+	json_text(root, "level", level);
+	return json_print(root);
+}
 
 static const char help[] =
 	"Usage: hcclctl log LEVEL [OPTIONS]\n\n"
@@ -57,5 +66,7 @@ int command_log(int argc, char **argv)
 	if (r == 0)
 		hccld_call_end(&call);
 	query_close(query);
-	return r < 0 ? query_complain(r) : STATUS_OK;
+	if (r < 0)
+		return query_complain(r);
+	return options.json ? print_json(level) : STATUS_OK;
 }

@@ -62,7 +62,7 @@ static void print_overview(FILE *file)
 	      "Options:\n"
 	      "  --socket PATH  the daemon's socket (default: HCCLD_SOCKET, else /run/hccld/hccld.sock,\n"
 	      "                 else hccld/hccld.sock in XDG_RUNTIME_DIR)\n"
-	      "  --json         machine-readable output (of all commands but run and log)\n"
+	      "  --json         machine-readable output (of all commands but run)\n"
 	      "  --help         this text; after a command: about that command\n"
 	      "  --version      as the command version\n\n"
 	      "First steps:\n"

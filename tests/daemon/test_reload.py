@@ -339,6 +339,7 @@ class Tool(Case):
         self.assertEqual((self.settings()["log_level"]["value"], self.settings()["log_level"]["origin"]), ("debug", "request"))
         self.assertEqual(self.call(HCCLCTL, "--socket", str(self.socket), "log", "error").returncode, 0)
         self.wait_for_log("has set the log level to error, was debug")
+        self.assertEqual(json.loads(self.call(HCCLCTL, "log", "error", "--json").stdout), {"level": "error"})
         result = self.call(HCCLCTL, "log", "loud")
         self.assertEqual(result.returncode, 1)
         self.assertIn("there is no such log level", result.stderr)
