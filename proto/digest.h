@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A number for a content that must be told from other contents of the same user: FNV-1a with 128 bits. It protects from chance, not from
- * malice. Pure functions.
+ * malice: forging one takes seconds, so whoever compares digests compares tenants, too. Pure functions.
  */
 #pragma once
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/text.h"
 #include "control/control.h"
@@ -157,7 +158,8 @@ static int meeting_describe(struct request *request, const Hccld__Control__JoinC
  */
 static bool lists_overlap(const struct comm *comm, const bool *is_member, uint32_t *ret_rank)
 {
-	for (uint32_t i = 0; comm->part_members && i < comm->rendezvous.size; i++) {
+	/* as many as the first rank has named, also if another with this digest counts otherwise */
+	for (uint32_t i = 0; i < comm->part_count && i < comm->rendezvous.size; i++) {
 		*ret_rank = comm->part_members[i];
 		if (is_member[*ret_rank])
 			return true;
@@ -202,6 +204,42 @@ static int part_check_lists(struct request *request, const struct meeting *meeti
 	return 0;
 }
 
+/*
+ * The communicator that the rank means, or NULL. The digest can be forged: one of another tenant may
+ * have the same key, and even the same secret.
+ */
+static bool meeting_means(const struct meeting *meeting, const struct session *session,
+			  const struct comm *comm)
+{
+	return comm->key && comm->origin == meeting->origin &&
+	       comm->tenant == session->tenant->id &&
+	       memcmp(comm->secret, meeting->secret, sizeof(comm->secret)) == 0;
+}
+
+static struct comm *meeting_comm(const struct meeting *meeting, const struct session *session)
+{
+	struct comm *found = comm_find(session->registry, meeting->key);
+
+	if (found && meeting_means(meeting, session, found))
+		return found;
+	/* only the first rank gets here, or somebody's forgery is in the way */
+	list_for_each(struct comm, comm, &session->registry->comms, link)
+		if (meeting_means(meeting, session, comm))
+			return comm;
+	return NULL;
+}
+
+/* Where the communicator will be found; a random number if that is taken. */
+static int meeting_choose_key(const struct meeting *meeting, struct registry *registry,
+			      uint64_t *ret_key)
+{
+	*ret_key = meeting->key;
+	while (!*ret_key || comm_find(registry, *ret_key))
+		if (getrandom(ret_key, sizeof(*ret_key), 0) != (ssize_t)sizeof(*ret_key))
+			return -ENOTRECOVERABLE;
+	return 0;
+}
+
 /* Does the rank still have to hear of a failure? Processes that came later belong to another try. */
 static bool failure_is_news(struct comm *comm, const struct session *session, uint32_t rank)
 {
@@ -217,6 +255,7 @@ static int meeting_make(struct request *request, const struct meeting *meeting,
 {
 	struct session *session = request_session(request);
 	int r = query_check_draining(request, "new communicators");
+	uint64_t key;
 
 	if (r < 0)
 		return r;
@@ -225,7 +264,10 @@ static int meeting_make(struct request *request, const struct meeting *meeting,
 		if (r < 0)
 			return r;
 	}
-	r = comm_new_meeting(session, meeting->origin, meeting->key, meeting->secret, meeting->name,
+	r = meeting_choose_key(meeting, session->registry, &key);
+	if (r < 0)
+		return r;
+	r = comm_new_meeting(session, meeting->origin, key, meeting->secret, meeting->name,
 			     ret_comm);
 	if (r == -EUSERS)
 		return tenants_refuse(request, CAUSE_LIMIT, session->quota, QUOTA_COMMS, 1);
@@ -245,9 +287,11 @@ static void meeting_complete(struct comm *comm, const struct meeting *meeting)
 	comm->parent = meeting->parent->comm->id;
 	comm->part = meeting->sub->id;
 	comm->part_members = malloc(meeting->sub->n_members * sizeof(*comm->part_members));
-	if (comm->part_members)
-		memcpy(comm->part_members, meeting->sub->members,
-		       meeting->sub->n_members * sizeof(*comm->part_members));
+	if (!comm->part_members)
+		return;
+	comm->part_count = (uint32_t)meeting->sub->n_members;
+	memcpy(comm->part_members, meeting->sub->members,
+	       comm->part_count * sizeof(*comm->part_members));
 }
 
 int meeting_find(struct request *request, const Hccld__Control__JoinComm *join,
@@ -260,7 +304,7 @@ int meeting_find(struct request *request, const Hccld__Control__JoinComm *join,
 
 	if (r < 0)
 		return r;
-	comm = comm_find(session->registry, meeting.key);
+	comm = meeting_comm(&meeting, session);
 	if (comm && comm->state == COMM_FAILED) {
 		if (failure_is_news(comm, session, join->rank))
 			return request_fail(request, comm->failure, "%s",
@@ -269,9 +313,6 @@ int meeting_find(struct request *request, const Hccld__Control__JoinComm *join,
 		comm_forget(comm);
 		comm = NULL;
 	}
-	if (comm && memcmp(comm->secret, meeting.secret, sizeof(comm->secret)) != 0)
-		return request_fail(request, CAUSE_BUSY,
-				    "another communicator is in the way; try again");
 	if (!comm) {
 		r = meeting_make(request, &meeting, &comm);
 		if (r < 0)
@@ -302,7 +343,7 @@ static int64_t part_lost_member(const struct registry *registry, const struct co
 {
 	const struct comm *whole = idmap_get(&registry->comm_ids, comm->parent);
 
-	for (uint32_t i = 0; whole && comm->part_members && i < comm->rendezvous.size; i++) {
+	for (uint32_t i = 0; whole && i < comm->part_count && i < comm->rendezvous.size; i++) {
 		uint32_t rank = comm->part_members[i];
 
 		/* one that has joined answers for itself */

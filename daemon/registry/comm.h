@@ -49,6 +49,7 @@ struct comm {
 	uint64_t parent;	/* COMM_PART: id of the whole */
 	uint64_t part;		/* COMM_PART: subCommId */
 	uint32_t *part_members; /* COMM_PART: ranks in the whole; NULL: not known */
+	uint32_t part_count;	/* of these */
 	struct comm_settings settings;
 	uint64_t started_ns;
 	uint32_t uid;

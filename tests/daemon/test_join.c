@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that become a communicator, or do not. */
 #include <errno.h>
+#include <grp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -320,4 +322,91 @@ TEST(pairs_are_made_once_and_checked)
 	munmap((void *)region, comm_region_size(3));
 	raw_client_stop(&client);
 	stop();
+}
+
+#define STRANGER 61001u
+
+static void send_table_join(struct raw_client *client, const unsigned char *digest, uint32_t rank, uint32_t deadline_ms)
+{
+	Hccld__Control__JoinComm join = HCCLD__CONTROL__JOIN_COMM__INIT;
+	Hccld__Control__JoinTable table = HCCLD__CONTROL__JOIN_TABLE__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+
+	table.digest.data = (unsigned char *)digest;
+	table.digest.len = 16;
+	join.table = &table;
+	join.rank = rank;
+	join.size = 2;
+	join.context = raw_open_context(client, 0);
+	request.deadline_ms = deadline_ms;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_JOIN_COMM;
+	request.join_comm = &join;
+	raw_send(client, &request);
+}
+
+/* Becomes tenant 3, says so by a byte, and joins with a digest that is made the same as tenant 1's. */
+static void join_forged(int out, useconds_t wait_us)
+{
+	/* FNV-1a of "table", this and tenant 3 is that of "table", the other and tenant 1 */
+	static const unsigned char forged[] = { 0x03, 0x02, 0xc4, 0xae, 0x3a, 0x99, 0x58, 0x9c,
+						0x15, 0x02, 0x30, 0x43, 0x24, 0xe2, 0x2c, 0x44 };
+	struct raw_client client;
+
+	check(setgroups(0, NULL) == 0 && setresgid(STRANGER, STRANGER, STRANGER) == 0 &&
+	      setresuid(STRANGER, STRANGER, STRANGER) == 0);
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	check_eq_int((int)write(out, "1", 1), 1);
+	usleep(wait_us);
+	send_table_join(&client, forged, 1, 700);
+	check_join_fails(&client, CAUSE_INIT_TIMEOUT, "0");
+	raw_client_stop(&client);
+	_exit(0);
+}
+
+/* Digests are no secrets: whoever forges one meets nobody of another tenant, and is in nobody's way. */
+static void meet_beside_forgery(bool forgery_first)
+{
+	static const unsigned char digest[] = { 0xbd, 0x35, 0xd1, 0xd6, 0x15, 0xe4, 0x0d, 0xd0,
+						0x87, 0xd8, 0xb2, 0x90, 0x53, 0xb7, 0x69, 0x05 };
+	struct raw_client clients[2];
+	int pipes[2], status;
+	char byte;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		test_skip("only root can become another user");
+	start();
+	chmod(private_daemon.directory, 0755);
+	chmod(private_daemon.socket, 0666);
+	/* tenant 1; the other process is tenant 3 */
+	raw_client_start(&clients[0], HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	check_eq_int(pipe(pipes), 0);
+	pid = fork();
+	if (pid == 0)
+		join_forged(pipes[1], forgery_first ? 0 : 100000);
+	check_eq_int((int)read(pipes[0], &byte, 1), 1);
+	if (forgery_first)
+		usleep(100000);
+	send_table_join(&clients[0], digest, 0, 20000);
+	check_eq_int(waitpid(pid, &status, 0), pid);
+	check_eq_int(status, 0);
+	raw_client_start(&clients[1], HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	send_table_join(&clients[1], digest, 1, 20000);
+	check_joined(&clients[0], NULL, 2);
+	check_joined(&clients[1], NULL, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		raw_client_stop(&clients[i]);
+	close(pipes[0]);
+	close(pipes[1]);
+	stop();
+}
+
+TEST(forged_digests_meet_nobody_else)
+{
+	meet_beside_forgery(false);
+}
+
+TEST(forged_digests_are_in_nobodys_way)
+{
+	meet_beside_forgery(true);
 }
