@@ -42,9 +42,10 @@ static int place_find(struct batch *batch, uint64_t bytes, struct place *ret_pla
 	if (batch->task.item_count != 1 || read_once(item->kind) != ITEM_PLACE)
 		return -EPROTO;
 	offset = read_once(item->offset);
-	if (offset % sizeof(uint64_t))
-		return -EPROTO;
 	segment = view_segment_find(batch->context->session, read_once(item->segment), offset, bytes);
+	/* the address counts: memory that was imported begins wherever its exporter's part does */
+	if (segment && (uintptr_t)(segment->base + offset) % sizeof(uint64_t))
+		return -EPROTO;
 	*ret_place = (struct place){ .item = item, .comparison = read_once(item->data_type) };
 	ret_place->number = atomic_load_explicit(&item->number, memory_order_relaxed);
 	if (segment)
@@ -365,6 +366,9 @@ bool engine_stream_drop(struct engine *engine, struct view_context *context, str
 	struct fault fault = { .cause = cause };
 	bool gone = true;
 
+	/* nor has it transfers, of which a process may have thousands elsewhere */
+	if (tail == completed)
+		return true;
 	for (struct transfer *t = engine->all, *next; t; t = next) {
 		next = t->all_next;
 		if (t->ring == ring)
@@ -372,9 +376,9 @@ bool engine_stream_drop(struct engine *engine, struct view_context *context, str
 	}
 	if (!gone)
 		return false;
-	if (only_head && tail != completed)
+	if (only_head)
 		tail = head_end(ring, completed, tail);
-	if (tail == completed || tail - completed > HCCLD_STREAM_SLOTS)
+	if (tail - completed > HCCLD_STREAM_SLOTS)
 		return true;
 	/* the error first, for `dropped` is a promise: killed from there on, the next executor finishes this (task_run()) */
 	stream_fault(ring, &fault);

@@ -177,6 +177,28 @@ static void spoil_wrap(struct task *task, struct item *item) { item->offset = -8
 static void spoil_comparison(struct task *task, struct item *item) { item->data_type = 9; }
 static void spoil_side(struct task *task, struct item *item) { task->side = 99; }
 
+/* Memory that was imported begins where the exporter's part does: what must be aligned is the address. */
+TEST(the_address_is_aligned_not_the_offset)
+{
+	for (unsigned int odd = 0; odd < 8; odd += 3) {
+		struct rig *rig = rig_new(2, false);
+		struct view_segment *segment = &rig->ranks[0].session.segments[VIEW_INDEX(rig->ranks[0].segment)];
+
+		segment->base += odd;
+		segment->size -= odd;
+		rig_submit_meeting(rig, 0, 0, TASK_WRITE, WORD - odd, 0x55);
+		rig_run(rig);
+		check(rig_is_done(rig, 0, 0));
+		check_eq_int(rig->ranks[0].memory[WORD], 0x55);
+		check_eq_uint(rig->liars, 0);
+		rig_submit_meeting(rig, 0, 0, TASK_WRITE, WORD, 0x66);
+		rig_run(rig);
+		check_eq_uint(rig->liars, odd ? 1 : 0);
+		check_eq_int(rig->ranks[0].memory[WORD + odd], odd ? 0 : 0x66);
+		rig_free(rig);
+	}
+}
+
 TEST(nonsense_ends_its_session_alone)
 {
 	static const enum task_kind kinds[] = { TASK_RECORD, TASK_WAIT_EVENT, TASK_WRITE, TASK_WAIT_VALUE };
