@@ -40,7 +40,8 @@ int rendezvous_add(struct rendezvous *rendezvous, struct joiner *joiner, uint32_
 		return -EINVAL;
 	}
 	rendezvous->joiners[joiner->rank] = joiner;
-	rendezvous->joined++;
+	if (!rendezvous->joined++ || joiner->deadline_ns < rendezvous->deadline_ns)
+		rendezvous->deadline_ns = joiner->deadline_ns;
 	return rendezvous->joined == size;
 }
 
@@ -49,6 +50,13 @@ void rendezvous_remove(struct rendezvous *rendezvous, struct joiner *joiner)
 	assert(rendezvous->joiners[joiner->rank] == joiner);
 	rendezvous->joiners[joiner->rank] = NULL;
 	rendezvous->joined--;
+	if (joiner->deadline_ns > rendezvous->deadline_ns)
+		return;
+	rendezvous->deadline_ns = UINT64_MAX;
+	for (uint32_t i = 0; rendezvous->joined && i < rendezvous->size; i++)
+		if (rendezvous->joiners[i] &&
+		    rendezvous->joiners[i]->deadline_ns < rendezvous->deadline_ns)
+			rendezvous->deadline_ns = rendezvous->joiners[i]->deadline_ns;
 }
 
 void rendezvous_deinit(struct rendezvous *rendezvous)
@@ -59,12 +67,7 @@ void rendezvous_deinit(struct rendezvous *rendezvous)
 
 uint64_t rendezvous_deadline(const struct rendezvous *rendezvous)
 {
-	uint64_t earliest = UINT64_MAX;
-
-	for (uint32_t i = 0; i < rendezvous->size; i++)
-		if (rendezvous->joiners[i] && rendezvous->joiners[i]->deadline_ns < earliest)
-			earliest = rendezvous->joiners[i]->deadline_ns;
-	return earliest;
+	return rendezvous->joined ? rendezvous->deadline_ns : UINT64_MAX;
 }
 
 void rendezvous_describe(const struct rendezvous *rendezvous, struct text *text)

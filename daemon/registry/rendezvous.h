@@ -31,6 +31,7 @@ struct joiner {
 struct rendezvous {
 	uint32_t size, joined;	 /* size 0: nobody has joined yet */
 	struct joiner **joiners; /* by rank */
+	uint64_t deadline_ns;	 /* the earliest of theirs */
 };
 
 /*

@@ -37,6 +37,17 @@ TEST(the_last_rank_completes)
 	check_eq_int(add(&rendezvous, 0, 3, 30), 0);
 	check_eq_uint(rendezvous_deadline(&rendezvous), 30);
 	check_missing(&rendezvous, "1 of 3 ranks is missing: 2");
+	/* the next one counts when the earliest is taken out, and the other way round */
+	rendezvous_remove(&rendezvous, &joiners[0]);
+	check_eq_uint(rendezvous_deadline(&rendezvous), 50);
+	check_eq_int(add(&rendezvous, 0, 3, 60), 0);
+	check_eq_uint(rendezvous_deadline(&rendezvous), 50);
+	rendezvous_remove(&rendezvous, &joiners[0]);
+	check_eq_uint(rendezvous_deadline(&rendezvous), 50);
+	rendezvous_remove(&rendezvous, &joiners[1]);
+	check_eq_uint(rendezvous_deadline(&rendezvous), UINT64_MAX);
+	check_eq_int(add(&rendezvous, 1, 3, 50), 0);
+	check_eq_int(add(&rendezvous, 0, 3, 30), 0);
 	check_eq_int(add(&rendezvous, 2, 3, 40), 1);
 	rendezvous_deinit(&rendezvous);
 }
