@@ -150,7 +150,8 @@ static Hccld__Control__MemoryUse *use_of_session(struct request *request,
 					: segment->kind == SEGMENT_HOST ? &use->host
 									: &use->side;
 
-			*sum += segment->memory.bytes;
+			/* what was imported is its owner's */
+			*sum += segment->is_import ? 0 : segment->memory.bytes;
 		}
 	}
 	return use;
