@@ -117,6 +117,12 @@ static int hello_make_session(struct request *request, const Hccld__Control__Hel
 	if (r < 0)
 		return r;
 	r = tenants_get(control, &key, &tenant);
+	if (r == -EUSERS)
+		return request_fail(
+			request, CAUSE_LIMIT,
+			"the processes of uid %" PRIu32
+			" that hccld serves are in %u user namespaces, which is the most that one user may have",
+			key.uid, HCCLD_TENANTS_PER_USER);
 	if (r < 0)
 		return r;
 	r = session_new(control->registry, tenant, &identity, connection->fd, pidfd, ret_session);

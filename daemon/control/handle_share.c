@@ -94,6 +94,12 @@ int handle_export_memory(struct request *request)
 				"this process has exported memory under %" PRIu32
 				" keys; a process has at most %u: close keys that are not needed",
 				session->export_count, HCCLD_EXPORTS_PER_SESSION);
+		if (r == -EUSERS)
+			return request_fail(
+				request, CAUSE_LIMIT,
+				"the processes of uid %" PRIu32
+				" have exported memory under %u keys, which is the most that one user may: close keys that are not needed",
+				session->uid, HCCLD_EXPORTS_PER_USER);
 		if (r < 0)
 			return r;
 	}
@@ -160,6 +166,9 @@ int handle_end_export(struct request *request)
 	if (message->lose)
 		share_lose(export);
 	export_end(export);
+	/* its process has freed it before, and these were the last imports */
+	if (segment->is_orphan && list_is_empty(&segment->imports))
+		return teardown_segment(request, segment);
 	/* the memory is used for something else then: no copy may still be about it */
 	return message->lose ? teardown_settle(request, segment, offset, bytes) : 0;
 }
@@ -217,6 +226,11 @@ static int import_make_new(struct request *request, struct context *context,
 				    "this process has %" PRIu32
 				    " memory segments; a process has at most %u",
 				    session->segment_slots.used, HCCLD_SEGMENTS_PER_SESSION);
+	if (r == -EUSERS)
+		return request_fail(request, CAUSE_LIMIT,
+				    "the processes of uid %" PRIu32
+				    " have imported memory %u times, which is the most that one user may",
+				    session->uid, HCCLD_IMPORTS_PER_USER);
 	return r;
 }
 

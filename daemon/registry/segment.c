@@ -10,6 +10,7 @@
 #include "base/memfd.h"
 #include "proto/cleanup.h"
 #include "registry/context.h"
+#include "registry/quota.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/share.h"
@@ -259,6 +260,7 @@ void segment_remove(struct segment *segment)
 	if (segment->is_import) {
 		records_remove(registry->records, RECORD_IMPORT, segment->record);
 		import_unlink(segment);
+		session->quota->imports--;
 	} else {
 		records_remove(registry->records, RECORD_SEGMENT, segment->record);
 		store_remove(registry->store, STORE_SEGMENT, segment->serial);

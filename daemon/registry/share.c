@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "proto/cleanup.h"
 #include "registry/context.h"
+#include "registry/quota.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -61,6 +62,7 @@ static int export_publish(struct export *export)
 		return r;
 	list_append(&export->segment->exports, &export->link);
 	export->segment->context->session->export_count++;
+	export->segment->context->session->quota->exports++;
 	return 0;
 }
 
@@ -93,6 +95,8 @@ int export_new(struct segment *segment, uint64_t offset, uint64_t bytes, uint32_
 
 	if (session->export_count >= HCCLD_EXPORTS_PER_SESSION)
 		return -EDQUOT;
+	if (session->quota->exports >= HCCLD_EXPORTS_PER_USER)
+		return -EUSERS;
 	r = key_new(registry, record.key, key_bytes);
 	if (r < 0)
 		return r;
@@ -167,6 +171,7 @@ void export_end(struct export *export)
 	records_remove(registry->records, RECORD_EXPORT, export->record);
 	idmap_remove(&registry->export_keys, key_id(export->key));
 	export->segment->context->session->export_count--;
+	export->segment->context->session->quota->exports--;
 	list_remove(&export->link);
 	free(export);
 }
@@ -241,6 +246,8 @@ int import_new(struct context *context, struct export *export, uint64_t request,
 	uint32_t index;
 	int r;
 
+	if (session->quota->imports >= HCCLD_IMPORTS_PER_USER)
+		return -EUSERS;
 	if (slots_take(&session->segment_slots, &index) < 0)
 		return -EDQUOT;
 	record.id = session_next_id(session, index);
@@ -255,6 +262,7 @@ int import_new(struct context *context, struct export *export, uint64_t request,
 	}
 	import->origin = origin;
 	list_append(&origin->imports, &import->import_link);
+	session->quota->imports++;
 	segment_publish(import);
 	*ret_import = import;
 	return 0;
@@ -304,6 +312,7 @@ int import_restore(struct registry *registry, uint32_t index)
 	import->origin = origin;
 	if (origin)
 		list_append(&origin->imports, &import->import_link);
+	session->quota->imports++;
 	segment_publish(import);
 	if (!origin)
 		import_lose(import);

@@ -30,7 +30,8 @@ struct export {
 };
 
 /*
- * @key_bytes: 8 or HCCLD_KEY_BYTES_MAX. -EDQUOT: the session or the registry has no room for more.
+ * @key_bytes: 8 or HCCLD_KEY_BYTES_MAX. -EDQUOT: the session or the registry has no room for more; -EUSERS: the user
+ * has too many.
  */
 int export_new(struct segment *segment, uint64_t offset, uint64_t bytes, uint32_t key_bytes,
 	       bool any_process, uint64_t request, struct export **ret_export);
@@ -43,7 +44,7 @@ bool export_allows(const struct export *export, int32_t pid);
 void export_end(struct export *export);
 int export_restore(struct registry *registry, uint32_t index);
 
-/* -EDQUOT: no place for another segment. */
+/* -EDQUOT: no place for another segment; -EUSERS: the user has too many. */
 int import_new(struct context *context, struct export *export, uint64_t request,
 	       struct segment **ret_segment);
 /* After all segments. An import whose memory is gone is lost. */

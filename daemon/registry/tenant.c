@@ -20,6 +20,8 @@ struct tenant *tenant_free(struct tenant *tenant)
 		return NULL;
 	list_remove(&tenant->link);
 	slots_deinit(&tenant->contexts);
+	if (tenant->quota)
+		tenant->quota->tenants--;
 	sparse_free(tenant->view.contexts, HCCLD_YARD_CONTEXTS * sizeof(*tenant->view.contexts));
 	memfd_unmap(tenant->view.yard, sizeof(struct yard));
 	close_fdp(&tenant->yard_fd);
@@ -53,6 +55,7 @@ static int tenant_open(struct registry *registry, uint64_t id, const struct tena
 	tenant->quota = quota_get(registry, key->uid, key->cgroup);
 	if (!tenant->quota)
 		return -ENOMEM;
+	tenant->quota->tenants++;
 	tenant->view.share = &tenant->quota->share;
 	r = slots_init(&tenant->contexts, HCCLD_YARD_CONTEXTS);
 	if (r < 0)
@@ -115,8 +118,10 @@ int tenant_restore_key(struct registry *registry, uint32_t index)
 	quota = quota_get(registry, tenant->key.uid, tenant->key.cgroup);
 	if (!quota)
 		return -ENOMEM;
+	tenant->quota->tenants--;
 	quota_unref(tenant->quota);
 	tenant->quota = quota;
+	quota->tenants++;
 	tenant->view.share = &quota->share;
 	return 0;
 }
@@ -177,6 +182,8 @@ static int tenant_new(struct registry *registry, const struct tenant_key *key,
 	r = tenant_open(registry, records_next_id(registry->records), key, fd, &tenant);
 	if (r < 0)
 		return r;
+	if (tenant->quota->tenants > HCCLD_TENANTS_PER_USER)
+		return -EUSERS;
 	tenant->view.yard->magic = YARD_MAGIC;
 	tenant->view.yard->version = YARD_VERSION;
 	tenant->view.yard->context_count = HCCLD_YARD_CONTEXTS;

@@ -41,7 +41,7 @@ struct tenant {
 	bool is_leaving;       /* the scheduler is forgetting it: nobody joins any more */
 };
 
-/* The tenant of @key, made if need be. -EDQUOT: too many. */
+/* The tenant of @key, made if need be. -EDQUOT: too many; -EUSERS: too many of one user. */
 int tenant_get(struct registry *registry, const struct tenant_key *key,
 	       struct tenant **ret_tenant);
 /*

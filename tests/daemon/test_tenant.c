@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -220,6 +221,101 @@ TEST(user_namespaces_are_apart)
 	raw_client_start(&other, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
 	wait_for_fds("hccld-yard", 1);
 	raw_client_stop(&other);
+	raw_client_stop(&client);
+	stop();
+}
+
+#define NAMESPACES 30 /* the kernel lets them be 32 deep */
+#define PROCESSES (HCCLD_TENANTS_PER_USER / NAMESPACES + 1)
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		_exit(77);
+	close(fd);
+}
+
+/* In which another one can be made: the user has a number in it. */
+static void enter_namespace(void)
+{
+	char uids[32], gids[32];
+
+	snprintf(uids, sizeof(uids), "0 %u 1", geteuid());
+	snprintf(gids, sizeof(gids), "0 %u 1", getegid());
+	if (unshare(CLONE_NEWUSER) < 0)
+		_exit(77);
+	write_file("/proc/self/setgroups", "deny");
+	write_file("/proc/self/uid_map", uids);
+	write_file("/proc/self/gid_map", gids);
+}
+
+/* Sessions in one namespace within the other, until the daemon has had enough of that. Writes a byte for each, and '!' in the end. */
+static void take_tenants(int out)
+{
+	for (int i = 0; i < NAMESPACES; i++) {
+		struct raw_reply reply;
+		uint32_t cause;
+		int fd;
+
+		enter_namespace();
+		check_eq_int(hello_with(NULL, 0, HCCLD__CONTROL__HELLO__ROLE__CLIENT, &reply, &fd), 0);
+		cause = reply.message->cause;
+		if (cause) {
+			check_eq_uint(cause, CAUSE_LIMIT);
+			check_str_contains(reply.message->text, "256 user namespaces");
+		}
+		raw_reply_free(&reply);
+		check_eq_int((int)write(out, cause ? "!" : "1", 1), 1);
+		if (cause)
+			break;
+	}
+	pause();
+	_exit(1);
+}
+
+/* Nobody else could come in if a user had them all. */
+TEST(one_user_cannot_take_all_tenants)
+{
+	struct raw_client client, other;
+	pid_t pids[PROCESSES];
+	uint32_t count = 1;
+	int pipes[2], status;
+	char byte = 0;
+
+	start();
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		check_eq_int(pipe2(pipes, O_CLOEXEC), 0);
+		pids[i] = fork();
+		if (pids[i] == 0)
+			take_tenants(pipes[1]);
+		close(pipes[1]);
+		for (int j = 0; j < NAMESPACES && byte != '!'; j++) {
+			if (read(pipes[0], &byte, 1) != 1) {
+				check_eq_int(waitpid(pids[i], &status, 0), pids[i]);
+				check_eq_int(status, 77 << 8);
+				for (uint32_t k = 0; k < i; k++)
+					kill(pids[k], SIGKILL);
+				raw_client_stop(&client);
+				stop();
+				test_skip("no user namespace can be made here");
+			}
+			count += byte == '1';
+		}
+		close(pipes[0]);
+	}
+	check_eq_int(byte, '!');
+	check_eq_uint(count, HCCLD_TENANTS_PER_USER);
+	/* those that are there take more processes in */
+	raw_client_start(&other, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	raw_client_stop(&other);
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		kill(pids[i], SIGKILL);
+		check_eq_int(waitpid(pids[i], &status, 0), pids[i]);
+	}
+	wait_for_fds("hccld-yard", 1);
 	raw_client_stop(&client);
 	stop();
 }
