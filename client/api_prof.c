@@ -71,3 +71,54 @@ aclError aclprofSetConfig(aclprofConfigType configType, const char *config, size
 			(int)configType));
 	return ACL_SUCCESS;
 }
+
+void *aclprofCreateStamp(void)
+{
+	return hccld_profile_stamp_new();
+}
+
+void aclprofDestroyStamp(void *stamp)
+{
+	hccld_profile_stamp_free(stamp);
+}
+
+aclError aclprofSetStampTraceMessage(void *stamp, const char *msg, uint32_t msgLen)
+{
+	if (!stamp || !msg || msgLen == 0)
+		return null_error(__func__, !stamp ? "stamp" : msg ? "msgLen" : "msg");
+	return hccld_profile_stamp_check(__func__, stamp);
+}
+
+aclError aclprofMark(void *stamp)
+{
+	return stamp ? hccld_profile_stamp_check(__func__, stamp) : null_error(__func__, "stamp");
+}
+
+aclError aclprofMarkEx(const char *msg, size_t msgLen, aclrtStream stream)
+{
+	if (!msg)
+		return null_error(__func__, "msg");
+	return hccld_profile_mark(msgLen, stream);
+}
+
+aclError aclprofPush(void *stamp)
+{
+	return stamp ? hccld_profile_push(stamp) : null_error(__func__, "stamp");
+}
+
+aclError aclprofPop(void)
+{
+	return hccld_profile_pop();
+}
+
+aclError aclprofRangeStart(void *stamp, uint32_t *rangeId)
+{
+	if (!stamp || !rangeId)
+		return null_error(__func__, stamp ? "rangeId" : "stamp");
+	return hccld_profile_range_start(stamp, rangeId);
+}
+
+aclError aclprofRangeStop(uint32_t rangeId)
+{
+	return hccld_profile_range_stop(rangeId);
+}

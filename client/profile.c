@@ -118,6 +118,16 @@ int hccld_profile_stop(const struct hccld_profile_config *config)
 	return r;
 }
 
+bool hccld_profile_is_running(void)
+{
+	bool is_running;
+
+	pthread_mutex_lock(&mutex);
+	is_running = running != NULL;
+	pthread_mutex_unlock(&mutex);
+	return is_running;
+}
+
 struct hccld_profile_config *hccld_profile_config_new(const uint32_t *devices, uint32_t count,
 						      uint64_t data)
 {

@@ -82,6 +82,29 @@ aclError aclprofDestroyConfig(const aclprofConfig *profilerConfig);
 /* Sets an option; @configLength: bytes of the text. */
 aclError aclprofSetConfig(aclprofConfigType configType, const char *config, size_t configLength);
 
+/*
+ * Stamps (msproftx), between aclprofStart and aclprofStop; ACL_ERROR_PROF_NOT_RUN, or NULL,
+ * elsewhere. A stamp is ended with aclprofDestroyStamp. ACL_ERROR_PROFILING_FAILURE: a pop without
+ * a push, a range that was not started. Behaviour: CANN's msproftx documentation.
+ */
+void *aclprofCreateStamp(void);
+/* Frees a stamp, at any time. */
+void aclprofDestroyStamp(void *stamp);
+/* Gives a stamp its text; @msgLen: bytes without NUL. */
+aclError aclprofSetStampTraceMessage(void *stamp, const char *msg, uint32_t msgLen);
+/* Marks a moment. */
+aclError aclprofMark(void *stamp);
+/* Marks a moment of a stream (NULL: the default stream); @msgLen: 1 to 127 bytes. */
+aclError aclprofMarkEx(const char *msg, size_t msgLen, aclrtStream stream);
+/* Begins a span of the calling thread; spans nest. */
+aclError aclprofPush(void *stamp);
+/* Ends the last one. */
+aclError aclprofPop(void);
+/* Begins a span that any thread may end. */
+aclError aclprofRangeStart(void *stamp, uint32_t *rangeId);
+/* Ends it. */
+aclError aclprofRangeStop(uint32_t rangeId);
+
 #ifdef __cplusplus
 }
 #endif

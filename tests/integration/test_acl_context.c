@@ -466,3 +466,64 @@ TEST(profiling_calls_are_checked)
 {
 	job_run(profiling);
 }
+
+static void *push_in_thread(void *stamp)
+{
+	check_ok(aclprofPush(stamp));
+	check_ok(aclprofPop());
+	check_fails(aclprofPop(), ACL_ERROR_PROFILING_FAILURE, "aclprofPush");
+	return NULL;
+}
+
+/* Stamps are there between start and stop; spans of threads nest, ranges are those of the process. */
+static void stamps(void)
+{
+	uint32_t device = 0, range = 0, other = 0;
+	aclprofConfig *config;
+	void *stamp, *second;
+	aclrtStream stream;
+	pthread_t thread;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	check_null(aclprofCreateStamp());
+	check_str_contains(aclGetRecentErrMsg(), "aclprofStart");
+	check_fails(aclprofPop(), ACL_ERROR_PROF_NOT_RUN, NULL);
+	check_ok(aclprofInit("/tmp", 4));
+	config = aclprofCreateConfig(&device, 1, ACL_AICORE_NONE, NULL, ACL_PROF_MSPROFTX);
+	check_ok(aclprofStart(config));
+	stamp = aclprofCreateStamp();
+	second = aclprofCreateStamp();
+	check(stamp && second && stamp != second);
+	check_ok(aclprofSetStampTraceMessage(stamp, "step", 4));
+	check_fails(aclprofSetStampTraceMessage(stamp, NULL, 4), ACL_ERROR_INVALID_PARAM, "msg");
+	check_fails(aclprofMark(&device), ACL_ERROR_INVALID_PARAM, "aclprofCreateStamp");
+	check_ok(aclprofMark(stamp));
+	check_ok(aclprofMarkEx("step", 4, stream));
+	check_fails(aclprofMarkEx("step", 128, stream), ACL_ERROR_INVALID_PARAM, "127");
+	check_fails(aclprofMarkEx("step", 4, (aclrtStream)&device), ACL_ERROR_RT_INVALID_HANDLE, NULL);
+	check_ok(aclprofPush(stamp));
+	check_eq_int(pthread_create(&thread, NULL, push_in_thread, second), 0);
+	check_eq_int(pthread_join(thread, NULL), 0);
+	check_ok(aclprofPop());
+	check_ok(aclprofRangeStart(stamp, &range));
+	check_fails(aclprofRangeStart(stamp, &other), ACL_ERROR_PROFILING_FAILURE, "aclprofRangeStop");
+	check_ok(aclprofRangeStart(second, &other));
+	check(range != other);
+	check_ok(aclprofRangeStop(range));
+	check_fails(aclprofRangeStop(range), ACL_ERROR_PROFILING_FAILURE, "rangeId");
+	aclprofDestroyStamp(stamp);
+	check_fails(aclprofMark(stamp), ACL_ERROR_INVALID_PARAM, NULL);
+	check_ok(aclprofStop(config));
+	check_fails(aclprofMark(second), ACL_ERROR_PROF_NOT_RUN, NULL);
+	aclprofDestroyStamp(second);
+	aclprofDestroyStamp(NULL);
+	check_ok(aclprofDestroyConfig(config));
+	check_ok(aclprofFinalize());
+	check_ok(aclrtDestroyStream(stream));
+}
+
+TEST(stamps_between_start_and_stop)
+{
+	job_run(stamps);
+}
