@@ -218,6 +218,9 @@ static int check_members(const struct hccld_comm *whole, uint32_t count, const u
 {
 	CLEANUP(freep) bool *seen = calloc(whole->size, sizeof(*seen));
 
+	if (count > whole->size)
+		return hccld_error(CAUSE_ARGUMENT, "rankNum is %" PRIu32 "; communicator %s has %" PRIu32 " ranks", count, whole->name,
+				   whole->size);
 	if (!seen)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for the members of a communicator");
 	for (uint32_t i = 0; i < count; i++) {

@@ -31,7 +31,7 @@ static void ring(HcclComm comm, aclrtStream stream)
 /* Even and odd ranks with the same id, at the same time; then a part of a part; then all again in reverse. */
 static void parts_rank(struct job_rank *rank)
 {
-	uint32_t own = rank->rank / 2, halves[RANKS / 2], pair[2], all[RANKS];
+	uint32_t own = rank->rank / 2, halves[RANKS / 2], pair[2] = { 0 }, all[RANKS];
 	HcclComm half = NULL, quarter = NULL, reverse = NULL, none = (HcclComm)7;
 	char name[COMM_NAME_MAX_LENGTH], whole[COMM_NAME_MAX_LENGTH], wanted[300];
 	HcclCommConfig config;
@@ -53,6 +53,8 @@ static void parts_rank(struct job_rank *rank)
 	/* ranks that are not in it: nothing happens */
 	check_ok(HcclCreateSubCommConfig(&half, 2, NULL, 0xFFFFFFFF, 0, &config, &none));
 	check(none == (HcclComm)7);
+	/* the list may be shorter than rankNum says: it is not read */
+	check_fails(HcclCreateSubCommConfig(&half, RANKS, pair, 2, own, &config, &none), HCCL_E_PARA, "rankNum is 8; communicator");
 	pair[0] = own / 2 * 2;
 	pair[1] = pair[0] + 1;
 	strcpy(config.hcclCommName, own < 2 ? "front" : "back");
