@@ -36,7 +36,7 @@ static const char *solution_of(enum cause cause)
 	case CAUSE_ENVIRONMENT:
 		return "Correct the variable, or unset it to get the default.";
 	case CAUSE_NOT_DEVICE_MEMORY:
-		return "Allocate the buffer with aclrtMalloc; memory of malloc and aclrtMallocHost cannot be sent or received.";
+		return "Allocate the buffer with aclrtMalloc (memory of malloc and aclrtMallocHost cannot be sent or received), and free it after its stream was synchronized.";
 	case CAUSE_NO_DEVICE:
 		return "Use an id below aclrtGetDeviceCount; ASCEND_RT_VISIBLE_DEVICES limits and renumbers the devices.";
 	case CAUSE_NO_CONTEXT:

@@ -23,7 +23,7 @@ static const struct status table[CAUSE_COUNT] = {
 	{ CAUSE_ENVIRONMENT, "environment", EBADMSG, 107000, 1, "EI0001", "Config_Error_Invalid_Environment_Variable",
 	  "the value of an environment variable is invalid" },
 	{ CAUSE_NOT_DEVICE_MEMORY, "not-device-memory", ESPIPE, 107000, 1, "EI0003", INVALID,
-	  "the buffer is not device memory; allocate it with aclrtMalloc" },
+	  "the buffer is no device memory, or no longer: it was freed or unmapped, or who shared it has ended" },
 	{ CAUSE_UNBUILT, "not-supported", EOPNOTSUPP, 207000, 5, "", "", "not supported by this release of hccld" },
 	{ CAUSE_NOT_FOUND, "not-found", ENOENT, 107017, 6, "", "", "no such object" },
 	{ CAUSE_NO_DEVICE, "no-device", ENODEV, 107001, 1, "EL0002", "Invalid_Device_Id", "there is no such device" },

@@ -49,6 +49,39 @@ static void single_order_rank(struct job_rank *rank)
 	check_ok(aclrtSynchronizeStream(rank->stream));
 }
 
+/* Memory that goes while its receive waits: the text must not send one looking for a malloc. */
+static void freed_rank(struct job_rank *rank)
+{
+	const uint32_t peer = 1 - rank->rank;
+	unsigned char *memory = job_memory(1 << 20, 0);
+	aclrtStream other;
+
+	check_ok(aclrtCreateStream(&other));
+	if (rank->rank == 0) {
+		check_ok(HcclRecv(memory, 1 << 20, HCCL_DATA_TYPE_INT8, peer, rank->comm, rank->stream));
+		check_ok(aclrtFree(memory));
+	}
+	check_ok(HcclBarrier(rank->comm, other));
+	check_ok(aclrtSynchronizeStream(other));
+	if (rank->rank == 1)
+		check_ok(HcclSend(memory, 1 << 20, HCCL_DATA_TYPE_INT8, peer, rank->comm, rank->stream));
+	check_fails(aclrtSynchronizeStream(rank->stream), rank->rank ? ACL_ERROR_RT_SUSPECT_REMOTE_ERROR : ACL_ERROR_RT_PARAM_INVALID,
+		    "it was freed or unmapped");
+	check_ok(HcclBarrier(rank->comm, other));
+	check_ok(aclrtSynchronizeStream(other));
+	check_ok(aclrtDestroyStream(other));
+}
+
+static void freed(void)
+{
+	job_ranks(2, 2, freed_rank, NULL);
+}
+
+TEST(receive_into_memory_freed_meanwhile)
+{
+	job_run(freed);
+}
+
 static void batch_order_rank(struct job_rank *rank)
 {
 	const uint32_t peer = 1 - rank->rank;
