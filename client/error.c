@@ -47,8 +47,9 @@ static const char *solution_of(enum cause cause)
 		return "Free memory that is not needed (hcclctl mem shows who holds how much), or raise the limit that is named above; for that of a device another one may do.";
 	case CAUSE_STREAMS:
 	case CAUSE_NOTIFIES:
-	case CAUSE_LIMIT:
 		return "Release what is not needed; hcclctl limits shows who holds how much.";
+	case CAUSE_LIMIT: /* of a tenant, or of the daemon while it is drained */
+		return "hcclctl limits shows who holds how much and may hold, hcclctl status whether new programs are let in.";
 	case CAUSE_MISMATCH:
 		return "Make both ranks pass the same count and data type.";
 	case CAUSE_PEER_DEAD:
