@@ -382,3 +382,28 @@ TEST_TIMEOUT(acl_host_functions_of_many_threads, 60)
 {
 	job_run(threads);
 }
+
+static void destroy_own(void *stream)
+{
+	check_ok(aclrtDestroyStream(stream));
+	check_null(aclGetRecentErrMsg());
+}
+
+/* It cannot wait for itself; that is no error, and leaves no text. */
+static void destroyed_from_inside(void)
+{
+	aclrtStream stream;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	check_ok(aclrtLaunchHostFunc(stream, destroy_own, stream));
+	(void)aclrtSynchronizeStream(stream);
+	while (aclrtStreamQuery(stream, &(aclrtStreamStatus){ 0 }) == 0)
+		usleep(1000);
+	check_ok(aclrtResetDevice(0));
+}
+
+TEST_TIMEOUT(acl_host_function_destroys_its_stream, 60)
+{
+	job_run(destroyed_from_inside);
+}
