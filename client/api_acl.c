@@ -3,8 +3,6 @@
  * The acl runtime in libascendcl.so and libacl_rt.so: arguments are checked here, in CANN's order, and the work is the core's. Nothing
  * is kept in this file: both libraries may be loaded at the same time.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include "client/buffer.h"
 #include "client/device.h"
 #include "client/error.h"
+#include "client/init_file.h"
 #include "client/memory.h"
 #include "client/share.h"
 #include "client/stream.h"
@@ -31,20 +30,15 @@ static int null_error(const char *function, const char *name)
 
 aclError aclInit(const char *configPath)
 {
-	int fd, r;
+	int r;
 
 	r = hccld_session_check_fork();
 	if (r < 0)
 		return hccld_acl_result(r);
-	/* the file has nothing that matters here, but a wrong path is a mistake worth telling */
 	if (configPath && *configPath) {
-		fd = open(configPath, O_RDONLY | O_CLOEXEC);
-		if (fd < 0) {
-			hccld_error(CAUSE_NONE, "aclInit: cannot read %s: %s", configPath,
-				    strerror(errno));
-			return ACL_ERROR_INVALID_FILE;
-		}
-		close(fd);
+		r = hccld_init_file_check(configPath);
+		if (r != 0)
+			return r;
 	}
 	if (hccld_init_add() > 0) {
 		hccld_error(CAUSE_NONE, "aclInit was called before; this call is counted");

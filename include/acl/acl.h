@@ -48,7 +48,8 @@ typedef aclError (*aclFinalizeCallbackFunc)(void *userData);
 
 /*
  * Starts acl in this process. @configPath: a JSON file, or NULL. ACL_ERROR_REPEAT_INITIALIZE:
- * started before; counted all the same. Other calls work without it.
+ * started before; counted all the same. ACL_ERROR_INVALID_FILE, ACL_ERROR_PARSE_FILE: the file
+ * cannot be read, or is no JSON. Other calls work without it.
  */
 aclError aclInit(const char *configPath);
 

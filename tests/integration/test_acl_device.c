@@ -3,11 +3,27 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/job.h"
+
+/* aclInit with a file that has this in it. */
+static void init_with(const char *text, int code)
+{
+	char path[] = "/tmp/hccld-test-init-XXXXXX";
+	int fd = mkstemp(path);
+
+	check(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+	if (code)
+		check_fails(aclInit(path), code, "no JSON");
+	else
+		check_ok(aclInit(path));
+	unlink(path);
+}
 
 static void init_and_finalize(void)
 {
@@ -27,6 +43,10 @@ static void init_and_finalize(void)
 	check_fails(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE, NULL);
 	check_fails(aclInit("/no/such/file.json"), ACL_ERROR_INVALID_FILE, "/no/such/file.json");
 	check_null(aclGetRecentErrMsg());
+	check_fails(aclInit("/"), ACL_ERROR_INVALID_FILE, "no regular file");
+	init_with("{ \"dump\": ", ACL_ERROR_PARSE_FILE);
+	init_with("{ \"dump\": {} }\n", 0);
+	check_ok(aclFinalize());
 }
 
 TEST(acl_init_is_counted)
