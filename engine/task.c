@@ -42,7 +42,8 @@ int batch_open(struct engine *engine, struct view_context *context, struct strea
 		if (task->slot_count != 1)
 			return -EPROTO;
 		side = view_segment_find(context->session, task->side, 0, (uint64_t)task->item_count * sizeof(struct item));
-		if (!side)
+		/* memory that was imported may begin at any byte, and its owner takes it away */
+		if (!side || side->is_import)
 			return -EPROTO;
 		ret_batch->items = (struct item *)side->base;
 		ret_batch->first = 0;

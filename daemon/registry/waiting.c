@@ -67,7 +67,8 @@ static bool head_find_items(struct head *head, uint64_t position)
 		return false;
 	segment = view_segment_find(&head->session->view, head->task.side, 0,
 				    (uint64_t)count * sizeof(struct item));
-	if (!segment)
+	/* the executor takes none of these, either: they begin anywhere */
+	if (!segment || segment->is_import)
 		return false;
 	head->items = (const struct item *)segment->base;
 	head->first = 0;
@@ -232,7 +233,7 @@ static const struct event_slot *head_event(const struct head *head, struct item 
 	head_item(head, 0, ret_item);
 	segment = view_segment_find(&head->session->view, ret_item->segment, ret_item->offset,
 				    sizeof(struct event_slot));
-	if (!segment || ret_item->offset % sizeof(uint64_t))
+	if (!segment || (uintptr_t)(segment->base + ret_item->offset) % sizeof(uint64_t))
 		return NULL;
 	return (const struct event_slot *)(segment->base + ret_item->offset);
 }

@@ -97,6 +97,25 @@ TEST(all_lanes_of_a_destroyed_stream_fail)
 	rig_free(rig);
 }
 
+/* Memory that was imported may begin at any byte: it holds no items. */
+TEST(imported_memory_is_no_side_buffer)
+{
+	struct rig *rig = rig_new(2, false);
+	struct view_segment *segment = &rig->ranks[0].session.segments[SIDE_INDEX];
+	struct item *items = side_new(rig, 0, 2);
+
+	segment->base++;
+	segment->size--;
+	segment->is_import = true;
+	side_submit(rig, 0, 1);
+	rig_run(rig);
+	check_eq_uint(rig->liars, 1);
+	check(!rig_is_done(rig, 0, 0));
+	atomic_store(&segment->id, 0);
+	free(items);
+	rig_free(rig);
+}
+
 /* A program frees the side buffer of a copy that is under way. */
 TEST(a_side_buffer_goes_under_a_copy)
 {
