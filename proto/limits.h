@@ -15,6 +15,7 @@
 #define HCCLD_TEXT_MAX 1024u		/* error text in a reply */
 #define HCCLD_REQUEST_DEADLINE_MS 30000u	/* when a request names none */
 #define HCCLD_SETTINGS_MAX 64u		/* settings of the daemon: they fit into one packet */
+#define HCCLD_MONITORS_PER_USER 64u	/* connections that are sent events, of one user */
 #define HCCLD_LIST_PAGE 128u		/* entries in one reply to a list request */
 
 /* what one daemon, one session, one device may hold */

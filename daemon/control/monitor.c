@@ -3,6 +3,7 @@
 #include "control/monitor.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "control/dispatch.h"
 #include "control/query.h"
 #include "control/request.h"
+#include "control/user.h"
 #include "registry/comm.h"
 #include "registry/registry.h"
 #include "registry/session.h"
@@ -142,14 +144,37 @@ void monitor_refused(const struct request *request, enum cause cause, const char
 	event_post(request->control, &event, false);
 }
 
+/* Each event of a user costs a packet for each of these, whoever's turn it is. */
+static int monitor_check(struct request *request)
+{
+	const struct connection *own = request->connection;
+	uint32_t count = 0;
+
+	if (own->is_monitor || user_is_special(own->user))
+		return 0;
+	list_for_each(struct connection, connection, &request->control->connections, link)
+		count += connection->is_monitor && connection->user == own->user;
+	if (count < HCCLD_MONITORS_PER_USER)
+		return 0;
+	return request_fail(request, CAUSE_LIMIT,
+			    "%" PRIu32
+			    " connections of uid %" PRIu32
+			    " are sent events, which is the most that one user may have",
+			    count, own->user->uid);
+}
+
 int handle_monitor(struct request *request)
 {
 	struct connection *connection = request->connection;
 	struct control *control = request->control;
 	Hccld__Control__MonitorReply *reply = &request->body.monitor;
+	int r;
 
 	if (connection->state != CONNECTION_TOOL)
 		return -EPROTO;
+	r = monitor_check(request);
+	if (r < 0)
+		return r;
 	hccld__control__monitor_reply__init(reply);
 	reply->pid = (uint32_t)getpid();
 	reply->incarnation =

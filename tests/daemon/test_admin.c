@@ -463,3 +463,30 @@ TEST(users_see_the_events_of_their_own)
 	raw_client_stop(&watcher);
 	stop();
 }
+
+/* Each event is a packet for each of them. */
+TEST(a_user_has_few_monitors)
+{
+	struct raw_client watchers[HCCLD_MONITORS_PER_USER + 1], mine;
+	Hccld__Control__Monitor message = HCCLD__CONTROL__MONITOR__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+
+	start();
+	for (uint32_t i = 0; i <= HCCLD_MONITORS_PER_USER; i++) {
+		start_as_other(&watchers[i], HCCLD__CONTROL__HELLO__ROLE__TOOL);
+		if (i < HCCLD_MONITORS_PER_USER)
+			monitor(&watchers[i]);
+	}
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_MONITOR;
+	request.monitor = &message;
+	raw_call(&watchers[HCCLD_MONITORS_PER_USER], &request, &reply);
+	check_eq_uint(reply.message->cause, CAUSE_LIMIT);
+	raw_reply_free(&reply);
+	raw_client_start(&mine, HCCLD__CONTROL__HELLO__ROLE__TOOL);
+	monitor(&mine);
+	raw_client_stop(&mine);
+	for (uint32_t i = 0; i <= HCCLD_MONITORS_PER_USER; i++)
+		raw_client_stop(&watchers[i]);
+	stop();
+}
