@@ -331,10 +331,10 @@ int hccld_connection_gone_error(struct hccld_connection *connection, const char 
 	memcpy(farewell, connection->farewell, sizeof(farewell));
 	pthread_mutex_unlock(&connection->mutex);
 	if (*farewell)
-		return hccld_error(CAUSE_DAEMON_GONE, "hccld at %s has ended the session of this process%s: %s", connection->path, when,
-				   farewell);
-	return hccld_error(CAUSE_DAEMON_GONE, "hccld at %s has ended, or has ended this process's session (its log says why)%s",
-			   connection->path, when);
+		return hccld_error(CAUSE_DAEMON_GONE, "hccld at %s has ended the session of this process%s: %s", connection->path, when, farewell);
+	return hccld_error(CAUSE_DAEMON_GONE, beacon_is_stopping(atomic_load(&connection->beacon)) ?
+			   "hccld at %s was stopped by SIGTERM (systemctl stop, say)%s; start hccld, then the program again" :
+			   "hccld at %s has ended, or has ended this process's session (its log says why)%s", connection->path, when);
 }
 
 /* With `mutex`: another thread reads. */

@@ -144,6 +144,10 @@ static int put_and_tell(struct hccld_stream *stream, struct task *task, const st
 	r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
+	if (__builtin_expect(beacon_is_stopping(session->beacon), 0))
+		return hccld_error(
+			CAUSE_DAEMON_GONE,
+			"hccld is being stopped by SIGTERM (systemctl stop, say) and takes no new work; start hccld, then the program again");
 	hccld_deferred_run(stream, stream_completed(stream));
 	atomic_store_explicit(&task->number, 0, memory_order_relaxed);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -67,6 +67,8 @@ const struct setting config_settings[] = {
 	     .help = "hold the state in a process of its own, so that the daemon can be restarted; auto: unless a service manager does"),
 	INTEGER(daemon, copy_threads, 0, 64, "auto", .word = "auto",
 		.help = "threads that copy beside the engine; auto: a quarter of the cores, at most 4"),
+	DURATION(daemon, stop_grace, 0, 3600000, "10s", RELOADABLE,
+		 .help = "from SIGTERM on, how long operations in flight may take to finish"),
 	BOOL(daemon, allow_duplicate_items, "no", RELOADABLE, .environment = "HCCLD_ALLOW_DUPLICATE_ITEMS",
 	     .help = "several items for one peer in a batch go in list order instead of failing"),
 	INTEGER(devices, devices, 1, HCCLD_DEVICES_MAX, "8",

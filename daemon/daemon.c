@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/text.h"
@@ -18,12 +18,15 @@
 #include "control/control.h"
 #include "control/monitor.h"
 #include "daemon/endpoint.h"
+#include "daemon/report.h"
 #include "proto/cleanup.h"
 #include "proto/clock.h"
 #include "registry/registry.h"
 #include "registry/restore.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/selftest.h"
 #include "daemon/service.h"
+#include "daemon/stop.h"
 
 #define SETTLED_MS 10000 /* a registry that has not ended the daemon by then does not */
 #define STATUS_MS 5000
@@ -36,12 +39,13 @@ struct daemon {
 	struct registry *registry;
 	struct loop *loop;
 	struct control *control;
+	struct stop *stop;
 	struct loop_signal *signals[3];
 	struct loop_timer *settled, *status, *watchdog;
 	int listen_fd;
 	bool owns_path;	 /* the socket's name is ours to remove */
 	uint64_t passes; /* of the engine, at the last sign to the watchdog */
-	uint32_t told_sessions, told_comms;
+	char told[512]; /* the last status text */
 };
 
 static void daemon_deinit(struct daemon *daemon)
@@ -51,6 +55,7 @@ static void daemon_deinit(struct daemon *daemon)
 	loop_timer_free(daemon->settled);
 	loop_timer_free(daemon->status);
 	loop_timer_free(daemon->watchdog);
+	daemon->stop = stop_free(daemon->stop);
 	daemon->control = control_free(daemon->control);
 	registry_free(daemon->registry);
 	loop_free(daemon->loop);
@@ -105,6 +110,7 @@ static void daemon_reload(struct daemon *daemon)
 		options = control_options_of(daemon->config);
 		log_set_level((enum log_level)daemon->config->log_level);
 		control_set_options(daemon->control, &options);
+		stop_set_grace(daemon->stop, daemon->config->stop_grace_ms);
 		monitor_admin(daemon->control, "reload", geteuid(), "");
 		limits = limits_of(daemon->config);
 		quotas_set_limits(daemon->registry, &limits);
@@ -114,18 +120,15 @@ static void daemon_reload(struct daemon *daemon)
 
 static void daemon_signal(void *data, int number)
 {
-	static const struct log_fields stopping = { .event = EVENT_STOPPING };
 	struct daemon *daemon = data;
 
 	if (number == SIGHUP) {
 		/* before it serves there is nothing to change */
-		if (daemon->control)
+		if (daemon->stop)
 			daemon_reload(daemon);
 		return;
 	}
-	log_event(LOG_LEVEL_INFO, &stopping, "%s: stopping",
-		  number == SIGTERM ? "SIGTERM" : "SIGINT");
-	loop_stop(daemon->loop);
+	stop_request(daemon->stop, number);
 }
 
 static void daemon_settled(void *data)
@@ -139,16 +142,13 @@ static void daemon_settled(void *data)
 static void daemon_status(void *data)
 {
 	struct daemon *daemon = data;
-	const struct registry *registry = daemon->registry;
-	char state[128];
+	char state[sizeof("STATUS=") + sizeof(daemon->told)];
 
-	if (registry->session_count == daemon->told_sessions &&
-	    registry->comm_count == daemon->told_comms)
+	strcpy(state, "STATUS=");
+	report_line(daemon->registry, state + strlen(state), sizeof(daemon->told));
+	if (strcmp(state + strlen("STATUS="), daemon->told) == 0)
 		return;
-	daemon->told_sessions = registry->session_count;
-	daemon->told_comms = registry->comm_count;
-	snprintf(state, sizeof(state), "STATUS=%" PRIu32 " sessions, %" PRIu32 " communicators",
-		 registry->session_count, registry->comm_count);
+	strcpy(daemon->told, state + strlen("STATUS="));
 	service_notify(daemon->service, state);
 }
 
@@ -262,8 +262,15 @@ static int daemon_serve(struct daemon *daemon)
 			&daemon->control);
 	if (r < 0)
 		return r;
+	r = stop_new(&(struct stop_options){ daemon->loop, daemon->control, daemon->service,
+					     config->stop_grace_ms },
+		     &daemon->stop);
+	if (r < 0)
+		return r;
 	service_drop_rest(daemon->service);
 	service_notify(daemon->service, "READY=1");
+	if (service_has_manager(daemon->service))
+		daemon_status(daemon);
 	if (config->ready_fd >= 0) {
 		if (write(config->ready_fd, "1\n", 2) < 0)
 			log_warning("nobody reads descriptor %d: %s", config->ready_fd,
@@ -280,17 +287,6 @@ static int daemon_serve(struct daemon *daemon)
 	return 0;
 }
 
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		log_warning("the limit of open files stays at its soft value: %s", strerror(errno));
-}
-
 int daemon_run(struct config *config, int argc, char **argv)
 {
 	CLEANUP(daemon_deinit) struct daemon daemon = {
@@ -299,7 +295,7 @@ int daemon_run(struct config *config, int argc, char **argv)
 	pid_t parent = getppid();
 	int r;
 
-	raise_descriptor_limit();
+	descriptors_init();
 	signal(SIGPIPE, SIG_IGN);
 	/* until the loop is there; the configuration has just been read */
 	signal(SIGHUP, SIG_IGN);
@@ -310,6 +306,9 @@ int daemon_run(struct config *config, int argc, char **argv)
 	if (r < 0)
 		return r;
 	r = daemon_open_registry(&daemon);
+	if (r < 0)
+		return r;
+	r = selftest_run(config->devices, config->copy_threads);
 	if (r < 0)
 		return r;
 	r = loop_new(&daemon.loop);

@@ -15,6 +15,7 @@
 #define FDS_MAX (1 << 20)
 
 static int manager_fd = -1; /* connected datagram socket */
+static bool is_systemd;
 
 int manager_open(void)
 {
@@ -35,6 +36,7 @@ int manager_open(void)
 	manager_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (manager_fd < 0 || connect(manager_fd, (struct sockaddr *)&address, size) < 0)
 		return -errno;
+	is_systemd = strstr(path, MANAGER_SYSTEMD);
 	unsetenv("NOTIFY_SOCKET");
 	return 0;
 }
@@ -118,6 +120,12 @@ int manager_listen(char ***ret_names)
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		unsetenv(variables[i]);
 	return r < 0 ? r : (int)count;
+}
+
+/* Without libsystemd there is nobody to ask by name. The keeper passes on what it was told: it stops, too. */
+enum manager_intent manager_intent(void)
+{
+	return is_systemd ? MANAGER_UNKNOWN : MANAGER_STOPS;
 }
 
 uint64_t manager_watchdog_ms(void)

@@ -60,4 +60,17 @@ struct beacon {
 	uint32_t magic, version;
 	_Atomic uint32_t awake;		/* the engine looks at the bits by itself; 0: write its eventfd */
 	_Atomic uint32_t incarnation;	/* grows with each start of the daemon: a request without reply is sent again */
+	_Atomic uint32_t stopping;	/* enum beacon_stopping; 0 in memory of daemons that do not know it */
 };
+
+enum beacon_stopping {
+	BEACON_SERVES = 0,
+	BEACON_STOPPING = 1,	/* no new work is taken; what is in flight may finish */
+	BEACON_STOPPED = 2,	/* the daemon has ended on request; sockets hang up */
+};
+
+/* @beacon may be NULL. */
+static inline int beacon_is_stopping(const struct beacon *beacon)
+{
+	return beacon && atomic_load_explicit(&beacon->stopping, memory_order_relaxed) != BEACON_SERVES;
+}

@@ -94,11 +94,31 @@ bool process_is_stopped(int32_t pid)
 	return state && (*state == 'T' || *state == 't');
 }
 
+/* Whether the kernel tells us how it ended: to others it shows 0. */
+static bool status_is_shown(int32_t pid)
+{
+	char path[64], line[256];
+	unsigned long uid = (unsigned long)-1;
+	FILE *file;
+
+	if (geteuid() == 0)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%" PRId32 "/status", pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Uid: %lu", &uid) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return uid == geteuid();
+}
+
 /* Of a zombie: its pid is still its own. */
 static int exit_status_from_proc(int32_t pid, int32_t *ret_status)
 {
 	char line[1024];
 	const char *field = stat_read(pid, line, sizeof(line));
+	int32_t status;
 
 	if (!field || *field != 'Z')
 		return -ENOENT;
@@ -110,7 +130,10 @@ static int exit_status_from_proc(int32_t pid, int32_t *ret_status)
 	}
 	if (!field)
 		return -ENOENT;
-	*ret_status = (int32_t)strtol(field, NULL, 10);
+	status = (int32_t)strtol(field, NULL, 10);
+	if (!status && !status_is_shown(pid))
+		return -ENOENT;
+	*ret_status = status;
 	return 0;
 }
 

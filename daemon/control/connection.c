@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/discard.h"
 #include "base/log.h"
@@ -30,6 +31,7 @@
 #endif
 
 #define HELLO_DEADLINE_MS 10000u
+#define HELLO_DEADLINE_RESERVED_MS 1000u
 #define HANG_UP_GRACE_MS \
 	200u /* from the closing of a dying process's sockets to the end of the process */
 #define EXIT_ATTEMPTS 10u
@@ -63,8 +65,10 @@ struct connection *connection_free(struct connection *connection)
 {
 	if (!connection)
 		return NULL;
-	if (!list_is_empty(&connection->link))
+	if (!list_is_empty(&connection->link)) {
 		connection->control->connection_count--;
+		connection->control->reserved_count -= connection->is_reserved;
+	}
 	if (connection->is_monitor)
 		connection->control->monitor_count--;
 	list_remove(&connection->link);
@@ -293,7 +297,12 @@ bool connection_read(struct connection *connection, int packets)
 			connection_fail(connection, "it has sent a truncated packet");
 			return false;
 		}
-		if (r < 0) {
+		if (r == -EMFILE && !connection->is_reserved) {
+			/* the descriptor of its HELLO is lost: it is refused, and told so */
+			connection->is_reserved = true;
+			connection->control->reserved_count++;
+		}
+		if (r < 0 && r != -EMFILE) {
 			connection_hung_up(connection);
 			return false;
 		}
@@ -379,7 +388,7 @@ static int connection_admit(struct connection *connection)
 		       : 0;
 }
 
-int connection_new(struct control *control, int fd)
+int connection_new(struct control *control, int fd, bool is_reserved)
 {
 	struct connection *connection;
 	int r;
@@ -392,7 +401,12 @@ int connection_new(struct control *control, int fd)
 		connection_free(connection);
 		return r;
 	}
-	loop_timer_start(connection->timer, HELLO_DEADLINE_MS, 0);
+	connection->is_reserved = is_reserved;
+	control->reserved_count += is_reserved;
+	connection->is_refused = is_reserved && connection->peer.uid != 0 &&
+				 connection->peer.uid != geteuid();
+	loop_timer_start(connection->timer,
+			 is_reserved ? HELLO_DEADLINE_RESERVED_MS : HELLO_DEADLINE_MS, 0);
 	return 0;
 }
 

@@ -44,6 +44,8 @@ struct connection {
 	struct loop_fd *watch, *pid_watch;
 	struct loop_timer *timer; /* meaning by state */
 	struct session *session;
+	bool is_reserved; /* lives on the reserve of descriptors: for the administrator's tools */
+	bool is_refused;  /* and is nobody's who may: its HELLO is answered with the reason */
 	struct list requests; /* being worked on */
 	struct list outgoing; /* replies that did not fit into the socket */
 	uint32_t request_count, outgoing_count;
@@ -54,8 +56,8 @@ struct connection {
 	uint64_t lost_events; /* that did not fit into its socket */
 };
 
-/* A fresh socket; taken in every case. */
-int connection_new(struct control *control, int fd);
+/* A fresh socket; taken in every case. @is_reserved: there is no room for it but in the reserve. */
+int connection_new(struct control *control, int fd, bool is_reserved);
 /* A session of an earlier process, with the descriptors it was restored with. */
 int connection_adopt(struct control *control, struct session *session);
 /* The socket's process has its session now; takes @pidfd. */

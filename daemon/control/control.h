@@ -55,7 +55,7 @@ struct control {
 	struct control_options options;
 	struct listener *listener;
 	struct list connections;
-	uint32_t connection_count;
+	uint32_t connection_count, reserved_count;
 	struct list users;
 	uint32_t user_count, client_users; /* client_users: with sessions */
 	struct list turns;	       /* of users whose connections wait to be read */
@@ -64,6 +64,7 @@ struct control {
 	struct loop_timer *join_timer; /* the earliest deadline of all joins */
 	uint64_t started_ns;
 	bool is_stopping;     /* the scheduler is being freed: nothing more for the engine */
+	bool is_leaving;      /* SIGTERM: nothing new is begun */
 	struct packet packet; /* the one being read */
 	uint32_t probe_count;	/* pings that the engine has not answered */
 	uint32_t monitor_count; /* connections that are sent events */

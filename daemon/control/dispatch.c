@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
+#include "base/log.h"
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/request.h"
@@ -55,11 +57,32 @@ static const struct {
 	{ CASE(MONITOR), handle_monitor, true },
 };
 
+/* What begins something new; the rest ends or looks at what there is. */
+static bool request_begins(const struct request *request)
+{
+	switch (request->message->body_case) {
+	case CASE(HELLO):
+		return request->message->hello->role != HCCLD__CONTROL__HELLO__ROLE__TOOL;
+	case CASE(OPEN_CONTEXT):
+	case CASE(CREATE_STREAM):
+	case CASE(ALLOCATE_SEGMENT):
+	case CASE(GET_ROOT_INFO):
+	case CASE(JOIN_COMM):
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* -EPROTO: the message does not belong here. */
 static int dispatch_request(struct connection *connection, struct request *request)
 {
 	Hccld__Control__Request__BodyCase body = request->message->body_case;
 
+	if (request->control->is_leaving && request_begins(request))
+		return request_fail(
+			request, CAUSE_DAEMON_GONE,
+			"hccld is being stopped and begins nothing new; try again when it has been started again");
 	if (body == CASE(HELLO))
 		return handle_hello(request);
 	if (connection->state == CONNECTION_NEW)
@@ -105,6 +128,53 @@ static void unpack_free(void *data, void *pointer)
 	free(pointer);
 }
 
+/* Room to unpack one packet when malloc() gives none; nothing is ever freed in it. */
+static struct {
+	_Alignas(16) unsigned char bytes[4 * HCCLD_PACKET_MAX];
+	size_t used;
+} spare;
+
+static void *spare_alloc(void *data, size_t size)
+{
+	size_t at = (spare.used + 15) & ~(size_t)15;
+
+	if (size > sizeof(spare.bytes) - at)
+		return NULL;
+	spare.used = at + size;
+	return spare.bytes + at;
+}
+
+static void spare_free(void *data, void *pointer)
+{
+}
+
+/* The reply needs no memory. */
+static void dispatch_out_of_memory(struct connection *connection, uint64_t id)
+{
+	Hccld__Control__Reply reply = HCCLD__CONTROL__REPLY__INIT;
+
+	log_warning("%s: no memory for its request", connection_name(connection));
+	reply.id = id;
+	reply.cause = CAUSE_HOST_MEMORY;
+	reply.text = (char *)"hccld itself is out of memory; the request was not begun";
+	if (packet_send(connection->fd, &reply.base, NULL, 0, MSG_DONTWAIT) < 0)
+		connection_fail(connection, "no memory for its request");
+}
+
+/* A packet that cannot be unpacked: for lack of memory, or because it is malformed? */
+static void dispatch_refuse(struct connection *connection, const struct packet *packet)
+{
+	ProtobufCAllocator allocator = { spare_alloc, spare_free, NULL };
+	const Hccld__Control__Request *message;
+
+	spare.used = 0;
+	message = hccld__control__request__unpack(&allocator, packet->size, packet->data);
+	if (message)
+		dispatch_out_of_memory(connection, message->id);
+	else
+		connection_fail(connection, "it has sent a malformed packet");
+}
+
 void dispatch_packet(struct connection *connection, const struct packet *packet)
 {
 	size_t unpacked = 0;
@@ -115,7 +185,7 @@ void dispatch_packet(struct connection *connection, const struct packet *packet)
 	int r;
 
 	if (!message) {
-		connection_fail(connection, "it has sent a malformed packet");
+		dispatch_refuse(connection, packet);
 		return;
 	}
 	if (connection->unpacked + unpacked > UNPACKED_OF_ALL_MAX) {
@@ -125,8 +195,8 @@ void dispatch_packet(struct connection *connection, const struct packet *packet)
 	}
 	request = request_new(connection, message, unpacked);
 	if (!request) {
+		dispatch_out_of_memory(connection, message->id);
 		hccld__control__request__free_unpacked(message, NULL);
-		connection_fail(connection, "no memory for its request");
 		return;
 	}
 	r = dispatch_request(connection, request);

@@ -186,6 +186,21 @@ static int hello_client(struct request *request, const Hccld__Control__Hello *he
 	return hello_welcome(request, session);
 }
 
+/* On the reserve only the tools of root and of the daemon's own user are served. */
+static int hello_check_room(struct request *request, const Hccld__Control__Hello *hello)
+{
+	const struct connection *connection = request->connection;
+
+	if (!connection->is_reserved ||
+	    (!connection->is_refused && hello->role == HCCLD__CONTROL__HELLO__ROLE__TOOL))
+		return 0;
+	return request_fail(
+		request, CAUSE_LIMIT,
+		"hccld has %" PRIu32
+		" connections and no descriptor for one more; LimitNOFILE= of hccld.service (or ulimit -n) is the limit, hcclctl ps shows who holds them",
+		request->control->connection_count);
+}
+
 int handle_hello(struct request *request)
 {
 	const Hccld__Control__Hello *hello = request->message->hello;
@@ -200,6 +215,9 @@ int handle_hello(struct request *request)
 	if (connection->state != CONNECTION_NEW)
 		return -EPROTO;
 	r = hello_check_version(request, hello);
+	if (r < 0)
+		return r;
+	r = hello_check_room(request, hello);
 	if (r < 0)
 		return r;
 	if (hello->role != HCCLD__CONTROL__HELLO__ROLE__TOOL) {

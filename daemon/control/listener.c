@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accepts connections. Out of descriptors it pauses: the socket would stay readable and the loop
- * would spin.
+ * Accepts connections. Out of descriptors it takes some more from the reserve, for the administrator's tools,
+ * and for telling others why they are refused. When that is not possible either it pauses: the socket would
+ * stay readable and the loop would spin.
  */
 #include "control/listener.h"
 
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "control/connection.h"
@@ -21,6 +23,8 @@
 #define PAUSE_MS 100
 #define BREATH_MS 4
 #define TELL_NS 10000000000u
+#define REFUSED_MAX 8u	 /* connections at a time that are there to be refused for lack of descriptors */
+#define RESERVED_MAX 24u /* all that live on the reserve of descriptors */
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
@@ -50,11 +54,11 @@ static void listener_resume(void *data)
 }
 
 /* Takes @fd. */
-static void listener_add(struct listener *listener, int fd)
+static void listener_add(struct listener *listener, int fd, bool is_reserved)
 {
 	uint64_t now = clock_now_ns();
 
-	if (connection_new(listener->control, fd) == 0)
+	if (connection_new(listener->control, fd, is_reserved) == 0)
 		return;
 	/* who is refused tries again, and again */
 	if (listener->refused++ && now - listener->told_ns < TELL_NS)
@@ -63,6 +67,54 @@ static void listener_add(struct listener *listener, int fd)
 		    listener->refused);
 	listener->told_ns = now;
 	listener->refused = 0;
+}
+
+/* The oldest of those that are only there to be refused goes, so that the next one hears the reason, too. */
+static void listener_make_room(struct control *control)
+{
+	uint32_t refused = 0;
+
+	list_for_each(struct connection, connection, &control->connections, link)
+		refused += connection->is_refused && connection->state != CONNECTION_FAILED;
+	if (refused < REFUSED_MAX)
+		return;
+	list_for_each(struct connection, connection, &control->connections, link) {
+		if (!connection->is_refused || connection->state == CONNECTION_FAILED)
+			continue;
+		connection_fail(connection, "there is no room for it");
+		return;
+	}
+}
+
+/* False: no more in this turn. */
+static bool listener_accept(struct listener *listener)
+{
+	struct control *control = listener->control;
+	bool is_reserved;
+	int fd;
+
+	if (control->connection_count >= HCCLD_CONNECTIONS_MAX) {
+		listener_pause(listener, "there are as many as hccld serves");
+		return false;
+	}
+	if (control->reserved_count >= RESERVED_MAX) {
+		listener_pause(listener, "even the descriptors in reserve are used");
+		return false;
+	}
+	fd = descriptors_accept(listener->fd, &is_reserved);
+	if (fd == -EAGAIN)
+		return false;
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
+		listener_pause(listener, strerror(-fd));
+		return false;
+	}
+	if (fd < 0)
+		return true;
+	if (is_reserved)
+		listener_make_room(control);
+	listener_add(listener, fd, is_reserved);
+	/* what is to be closed is closed between two turns */
+	return !is_reserved;
 }
 
 static void listener_ready(void *data, int events)
@@ -75,24 +127,9 @@ static void listener_ready(void *data, int events)
 		loop_fd_set(listener->watch, 0);
 		loop_timer_start(listener->timer, BREATH_MS, 0);
 	}
-	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-		int fd;
-
-		if (listener->control->connection_count >= HCCLD_CONNECTIONS_MAX) {
-			listener_pause(listener, "there are as many as hccld serves");
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++)
+		if (!listener_accept(listener))
 			return;
-		}
-		fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0 && errno == EAGAIN)
-			return;
-		if (fd < 0 &&
-		    (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
-			listener_pause(listener, strerror(errno));
-			return;
-		}
-		if (fd >= 0)
-			listener_add(listener, fd);
-	}
 }
 
 int listener_new(struct control *control, int fd, struct listener **ret_listener)

@@ -13,6 +13,7 @@
 #include "base/memfd.h"
 #include "proto/cleanup.h"
 #include "registry/comm.h"
+#include "registry/context.h"
 #include "registry/session.h"
 #include "registry/tenant.h"
 
@@ -150,6 +151,7 @@ static int registry_open_beacon(struct registry *registry)
 	registry->beacon = base;
 	registry->beacon->magic = YARD_MAGIC;
 	registry->beacon->version = YARD_VERSION;
+	registry_set_stopping(registry, BEACON_SERVES);
 	return memfd_read_only(registry->beacon_fd, &registry->beacon_read_only_fd);
 }
 
@@ -221,4 +223,24 @@ void registry_undrain(struct registry *registry)
 {
 	if (registry_draining(registry))
 		records_remove(registry->records, RECORD_DRAIN, 0);
+}
+
+bool registry_has_work(const struct registry *registry)
+{
+	list_for_each(struct session, session, &registry->sessions, link) {
+		for (uint32_t i = 0; !session->is_ending && i < HCCLD_STREAMS_PER_SESSION; i++) {
+			const struct stream *stream = session->streams[i];
+
+			if (stream && !stream->is_closing &&
+			    atomic_load_explicit(&stream->ring->completed, memory_order_acquire) !=
+				    atomic_load_explicit(&stream->ring->tail, memory_order_acquire))
+				return true;
+		}
+	}
+	return false;
+}
+
+void registry_set_stopping(struct registry *registry, enum beacon_stopping stopping)
+{
+	atomic_store_explicit(&registry->beacon->stopping, stopping, memory_order_release);
 }

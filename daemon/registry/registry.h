@@ -75,3 +75,8 @@ const struct record_drain *registry_draining(const struct registry *registry);
 /* Frees the objects of this process; the store and the records are left as they are. Takes NULL. */
 struct registry *registry_free(struct registry *registry);
 
+
+/* Some stream of a process that is there has a task that is not finished. A client can lie about that. */
+bool registry_has_work(const struct registry *registry);
+/* What clients find when they submit, or when the socket has hung up. */
+void registry_set_stopping(struct registry *registry, enum beacon_stopping stopping);

@@ -75,6 +75,7 @@ static void *worker_main(void *arg)
 {
 	struct worker *worker = arg;
 
+	pthread_setname_np(pthread_self(), "hccld-copy");
 	for (uint32_t i = 0;; i = (i + 1) % BOXES) {
 		struct box *box = &worker->boxes[i];
 		struct engine_slice *slice = &box->slice;

@@ -347,6 +347,7 @@ static void *scheduler_main(void *arg)
 	struct scheduler *scheduler = arg;
 	uint32_t rounds = 0;	/* that did something, since the clock was read */
 
+	pthread_setname_np(pthread_self(), "hccld-engine");
 	scheduler->worked_ns = scheduler->beat_ns = clock_now_ns();
 	while (!atomic_load_explicit(&scheduler->stop, memory_order_acquire)) {
 		bool worked = scheduler_pass(scheduler);

@@ -107,7 +107,7 @@ static void client_open(unsigned int index)
 	insist(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
 	if (is_other)
 		insist(seteuid(0) == 0);
-	insist(connection_new(control, sockets[1]) == 0);
+	insist(connection_new(control, sockets[1], false) == 0);
 	clients[index] = sockets[0];
 	said_hello[index] = false;
 }

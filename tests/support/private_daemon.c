@@ -17,6 +17,7 @@
 #define OPTIONS_MAX 32
 #define READY_TIMEOUT_MS 20000
 #define STOP_TIMEOUT_MS 5000
+#define STOP_AGAIN_MS 300
 
 static int fail(const char *what, int error)
 {
@@ -142,6 +143,9 @@ int private_daemon_stop(struct private_daemon *daemon)
 			}
 			status = -1;
 			usleep(5000);
+			/* what a test has left in flight gets no grace period */
+			if (waited == STOP_AGAIN_MS)
+				kill(daemon->pid, SIGTERM);
 		}
 	}
 	private_daemon_kill(daemon);
