@@ -6,7 +6,7 @@ prefix := $(abspath $(PREFIX))
 release := build/release
 jobs := $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help build demo check check-quick check-long bench install clean packages check-packages
+.PHONY: help build demo check check-quick check-long bench install deb clean packages check-packages
 .NOTPARALLEL:
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo 'make bench        latency, rate and bandwidth, beside Open MPI where it is installed'
 	@echo 'make build        the release build, in $(release)'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]  into any directory, without root'
+	@echo 'make deb          Debian packages, in build/deb'
 	@echo 'make clean        remove all builds'
 	@echo 'demo, check, bench, build and install bring the Debian packages they need.'
 
@@ -24,7 +25,7 @@ packages:
 	@tools/install-packages build
 
 check-packages:
-	@tools/install-packages build check
+	@tools/install-packages build check deb
 
 # Without the tests, which are half of the work; tests/run and bench switch them on in the same folder.
 # The prefix is compiled in: a build for another one is configured again.
@@ -58,6 +59,10 @@ bench: build
 install: build
 	@DESTDIR='$(DESTDIR)' meson install -C $(release) --no-rebuild --quiet
 	@echo 'installed into $(DESTDIR)$(prefix)'
+
+deb:
+	@tools/install-packages build deb
+	@tools/make-deb
 
 clean:
 	rm -rf build
