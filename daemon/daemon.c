@@ -29,7 +29,7 @@
 #include "daemon/stop.h"
 
 #define SETTLED_MS 10000 /* a registry that has not ended the daemon by then does not */
-#define STATUS_MS 5000
+#define STATUS_MS 2000
 
 struct daemon {
 	struct config *config;

@@ -225,17 +225,25 @@ const struct descriptor_store *service_store(struct service *service)
 	return &service->store;
 }
 
+static bool socket_has(int fd, int option, int wanted)
+{
+	int value = 0;
+	socklen_t size = sizeof(value);
+
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value == wanted;
+}
+
 int service_take_listener(struct service *service)
 {
 	for (size_t i = 0; i < service->passed_count; i++) {
-		int value = 0;
-		socklen_t size = sizeof(value);
+		struct passed *passed = &service->passed[i];
 
-		if (service->passed[i].fd >= 0 &&
-		    getsockopt(service->passed[i].fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) ==
-			    0 &&
-		    value)
-			return take_fd(&service->passed[i].fd);
+		if (!socket_has(passed->fd, SO_ACCEPTCONN, 1))
+			continue;
+		if (socket_has(passed->fd, SO_TYPE, SOCK_SEQPACKET))
+			return take_fd(&passed->fd);
+		log_error("the socket unit '%s' must have ListenSequentialPacket=: its socket is not used",
+			  passed->name);
 	}
 	return -ENOENT;
 }

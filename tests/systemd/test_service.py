@@ -69,12 +69,13 @@ def as_user(name, command, **options):
 class Job:
     """Ranks of one communicator, as an unprivileged member of the group."""
 
-    def __init__(self, count=4, rounds=1000000, expect="any"):
+    def __init__(self, count=4, rounds=1000000, expect="any", environments=None):
         self.directory = tempfile.mkdtemp(dir="/opt/test/jobs")
         os.chown(self.directory, pwd.getpwnam("alice").pw_uid, -1)
         self.ranks = []
         for rank in range(count):
             environment = {"RANK_ID": str(rank), "RANK_SIZE": str(count), "DEVICE_ID": str(rank % 8)}
+            environment.update((environments or {}).get(rank, {}))
             error = open("%s/%d" % (self.directory, rank), "w", encoding="utf-8")
             self.ranks.append(as_user("alice", ["/opt/test/rank", self.directory + "/root", str(rounds), expect],
                                       environment=environment, stdout=subprocess.PIPE, stderr=error))
@@ -101,24 +102,14 @@ class Job:
             process.wait(max(0.1, end - time.monotonic()))
         return [process.returncode for process in self.ranks]
 
-    def progress(self):
-        """That operations are finished from now on: in hcclctl's count of work done."""
-        return sum(p["tasks_done"] for p in processes() if p["pid"] in [r.pid for r in self.ranks])
-
     def kill(self):
         for process in self.ranks:
             process.kill()
             process.wait()
 
 
-def finish(job):
-    job.kill()
-    wait_for(lambda: "0 sessions" in run("hcclctl", "status")[1] or sessions() == 0, 10, "sessions of killed ranks are gone")
-
-
 def sessions():
-    import json
-    return len(json.loads(run("hcclctl", "ps", "--json")[1])["processes"])
+    return len(re.findall(r"^ *\d+ ", run("hcclctl", "ps")[1], re.M))
 
 
 def set_options(text):
@@ -396,6 +387,62 @@ def case_full_tmpfs():
     ring(12)
     run("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/dev/shm")
     job.kill()
+
+
+def memory_group(limit):
+    """A control group with a limit of memory, by whichever controller there is: (its folder, what to undo). Or None."""
+    controllers = "/sys/fs/cgroup/cgroup.controllers"
+    if os.path.exists(controllers):
+        with open(controllers, encoding="utf-8") as file:
+            if "memory" not in file.read().split():
+                return None
+        folder, name, mount = "/sys/fs/cgroup/hccld-limited", "memory.max", None
+    else:
+        mount = tempfile.mkdtemp()
+        if run("mount", "-t", "cgroup", "-o", "memory", "cgroup", mount, ok=False)[0]:
+            return None
+        folder, name = mount + "/hccld-limited-%d" % os.getpid(), "memory.limit_in_bytes"
+    os.mkdir(folder)
+    try:
+        with open(folder + "/" + name, "w", encoding="utf-8") as file:
+            file.write(str(limit))
+    except OSError:
+        os.rmdir(folder)
+        return None
+    return folder, mount
+
+
+def case_memory_limit():
+    group = memory_group(64 << 20)
+    if not group:
+        print("memory_limit: this kernel gives us no memory controller: not tried", flush=True)
+        return
+    folder, mount = group
+    try:
+        bystander = Job().ready()
+        sign = "/opt/test/jobs/eat-%d" % os.getpid()
+        job = Job(environments={2: {"LD_PRELOAD": "/opt/test/eat.so", "HCCLD_TEST_EAT": sign}}).ready()
+        with open(folder + "/cgroup.procs", "w", encoding="utf-8") as file:
+            file.write(str(job.ranks[2].pid))
+        before = pid()
+        # its device memory is the daemon's: more than the limit, and within it
+        job.check_running(0.5)
+        with open(sign, "w", encoding="utf-8"):
+            pass
+        job.ranks[2].wait(30 * SCALE)
+        statuses = job.wait(30)
+        check(statuses == [3, 3, -signal.SIGKILL, 3], "ranks: %s" % statuses)
+        # how it ended the kernel shows an unprivileged daemon only once its parent has waited for it
+        check(any(re.search("rank 2, pid [0-9]+, (killed by signal 9|ended)", job.error(rank)) for rank in (0, 1, 3)), job.error(0))
+        bystander.check_running()
+        check(pid() == before, "another process")
+        wait_for(lambda: sessions() == 4, 5, "the sessions of the job are gone")
+        bystander.kill()
+        ring(12)
+    finally:
+        os.rmdir(folder)
+        if mount:
+            run("umount", mount)
 
 
 GRACE = 3
