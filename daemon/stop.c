@@ -89,8 +89,7 @@ static void stop_finish(struct stop *stop)
 	const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = 1 };
 
 	if (registry_has_work(registry)) {
-		log_warning("stopped with operations in flight after a grace period of %" PRIu32 " ms:",
-			    stop->options.grace_ms);
+		log_warning("stopped with operations in flight:");
 		waiting_walk(registry, &filter, stop_name, stop);
 	}
 	registry_set_stopping(registry, BEACON_STOPPED);
@@ -127,6 +126,8 @@ static void stop_begin(struct stop *stop)
 		stop_finish(stop);
 		return;
 	}
+	log_notice("operations in flight have %" PRIu32 " ms to finish; a second signal ends them at once",
+		   stop->options.grace_ms);
 	stop_tell_manager(stop);
 	stop->give_up_ns = clock_now_ns() + stop->options.grace_ms * 1000000ull;
 	if (loop_timer_new(stop->options.loop, stop_look, stop, &stop->timer) < 0)
