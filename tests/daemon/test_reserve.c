@@ -183,3 +183,36 @@ TEST(self_test_with_wrong_bytes)
 	check(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 	check_ptr(strstr(output, "the self-test of device 3 failed: a copy has left wrong bytes"));
 }
+
+/* What it opens instead of the standard descriptors is not written to by its log. */
+TEST(closed_standard_descriptors)
+{
+	char path[64], ready[16], byte;
+	struct raw_client client;
+	int status, fds[2];
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "/tmp/hccld-closed-%d", getpid());
+	setenv("HCCLD_SOCKET", path, 1);
+	check_eq_int(pipe(fds), 0);
+	snprintf(ready, sizeof(ready), "%d", fds[1]);
+	pid = fork();
+	check_ge_int(pid, 0);
+	if (pid == 0) {
+		close(STDIN_FILENO);
+		close(STDOUT_FILENO);
+		close(STDERR_FILENO);
+		execl(getenv("HCCLD_BINARY"), "hccld", "--no-keeper", "--log-level", "debug", "--ready-fd", ready, NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	check_eq_int(read(fds[0], &byte, 1), 1);
+	close(fds[0]);
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	raw_free(&client, raw_allocate(&client, raw_open_context(&client, 0), 100000, NULL));
+	raw_client_stop(&client);
+	check_eq_int(kill(pid, SIGTERM), 0);
+	check_eq_int(waitpid(pid, &status, 0), pid);
+	check_eq_int(status, 0);
+	check(access(path, F_OK) < 0);
+}

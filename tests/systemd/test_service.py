@@ -450,8 +450,10 @@ CASES = {name[5:]: function for name, function in sorted(globals().items()) if n
 
 
 def prepare():
-    run("systemd-sysusers", "/usr/local/lib/sysusers.d/hccld.conf")
-    run("systemd-tmpfiles", "--create", "/usr/local/lib/tmpfiles.d/hccld.conf")
+    # as the README has it
+    run("systemd-sysusers")
+    run("systemd-tmpfiles", "--create", "--prefix=/run/hccld")
+    check(os.stat("/run/hccld").st_uid == pwd.getpwnam("hccld").pw_uid, "the directory is not the daemon's")
     for name, groups in ("alice", ["--groups", "hccld"]), ("bob", []):
         run("useradd", "--no-create-home", *groups, name)
     os.makedirs("/opt/test/jobs", exist_ok=True)
