@@ -10,6 +10,7 @@
 #include "registry/waiting.h"
 
 #define NOTED_MS 2000u	   /* shorter waits are normal */
+#define LANES_PER_STREAM 256u /* looked at: those that are done count, too */
 #define LOOKED_AT_MAX 1024u /* of what waits: the line is an aid, hcclctl looks at all of it */
 
 struct oldest {
@@ -31,7 +32,7 @@ static bool oldest_add(void *data, const struct waiting *waiting)
 
 void report_line(struct registry *registry, char *line, size_t size)
 {
-	const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = 1 };
+	const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = LANES_PER_STREAM };
 	struct oldest oldest = { .seen = 0 };
 	struct text text;
 

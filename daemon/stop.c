@@ -22,6 +22,7 @@
 
 #define LOOK_MS 10u
 #define NAMED_MAX 20u	     /* operations named in the log */
+#define LANES_PER_STREAM 256u /* looked at: those that are done count, too */
 #define MANAGER_MARGIN_MS 10000u /* beyond the grace period, until the manager may kill us */
 
 struct stop {
@@ -86,7 +87,7 @@ static bool stop_name(void *data, const struct waiting *waiting)
 static void stop_finish(struct stop *stop)
 {
 	struct registry *registry = stop->options.control->registry;
-	const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = 1 };
+	const struct waiting_filter filter = { .all_users = true, .lanes_per_stream = LANES_PER_STREAM };
 
 	if (registry_has_work(registry)) {
 		log_warning("stopped with operations in flight:");
