@@ -223,10 +223,13 @@ TEST(streams_and_communicators_have_limits)
 	raw_client_stop(&client);
 	/* they went with their process */
 	for (unsigned tries = 0; tries < 100 * test_timeout_scale(); tries++) {
+		bool is_empty;
+
 		raw_status(&reply);
-		if (reply.message->status->comms == 0)
-			break;
+		is_empty = reply.message->status->comms == 0;
 		raw_reply_free(&reply);
+		if (is_empty)
+			break;
 		usleep(10000);
 	}
 	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
