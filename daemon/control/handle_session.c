@@ -241,6 +241,12 @@ static int open_context_new(struct request *request, struct session *session, ui
 				    "the processes of user %" PRIu32
 				    " have %u device contexts; there is no room for more",
 				    session->uid, HCCLD_YARD_CONTEXTS);
+	if (r == -EUSERS)
+		return request_fail(
+			request, CAUSE_LIMIT,
+			"the processes of uid %" PRIu32
+			" have %u device contexts in all user namespaces, which is the most that one user may have",
+			session->uid, HCCLD_CONTEXTS_PER_USER);
 	return r;
 }
 

@@ -9,6 +9,7 @@
 #include "base/memfd.h"
 #include "proto/cleanup.h"
 #include "registry/comm.h"
+#include "registry/quota.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -45,6 +46,7 @@ static void context_publish(struct context *context)
 	uint32_t words = context->view.index / 64 + 1;
 
 	session->contexts[context->device] = context;
+	session->quota->contexts++;
 	session->registry->devices[context->device].contexts++;
 	/* the engine finds the view's content once it finds the pointer */
 	atomic_store_explicit(&yard->contexts[context->view.index], &context->view,
@@ -76,6 +78,8 @@ int context_new(struct session *session, uint32_t device, struct context **ret_c
 	int r;
 
 	assert(device < session->registry->device_count && !session->contexts[device]);
+	if (session->quota->contexts >= HCCLD_CONTEXTS_PER_USER)
+		return -EUSERS;
 	r = slots_take_lowest(slots, &record.yard_index);
 	if (r < 0)
 		return -EDQUOT;
@@ -143,6 +147,7 @@ void context_remove(struct context *context)
 	records_remove(session->registry->records, RECORD_CONTEXT, context->record);
 	slots_give(&session->tenant->contexts, context->view.index);
 	session->registry->devices[context->device].contexts--;
+	session->quota->contexts--;
 	list_remove(&context->link);
 	free(context);
 }

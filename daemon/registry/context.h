@@ -31,7 +31,7 @@ struct stream {
 	struct stream_ring *ring;
 };
 
-/* -EDQUOT: the tenant has no place left in its yard, or the registry none. */
+/* -EDQUOT: the tenant has no place left in its yard, or the registry none; -EUSERS: the user has too many. */
 int context_new(struct session *session, uint32_t device, struct context **ret_context);
 /* -EPROTO: the record does not fit the rest. */
 int context_restore(struct session *session, uint32_t index, struct context **ret_context);

@@ -319,3 +319,78 @@ TEST(one_user_cannot_take_all_tenants)
 	raw_client_stop(&client);
 	stop();
 }
+
+#define DEVICES 64u
+#define FULL_YARDS (HCCLD_CONTEXTS_PER_USER / HCCLD_YARD_CONTEXTS)
+
+static uint32_t open_context(struct raw_client *client, uint32_t device)
+{
+	Hccld__Control__OpenContext open = HCCLD__CONTROL__OPEN_CONTEXT__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	uint32_t cause;
+
+	open.device = device;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_CONTEXT;
+	request.open_context = &open;
+	raw_call(client, &request, &reply);
+	cause = reply.message->cause;
+	raw_reply_free(&reply);
+	return cause;
+}
+
+/* All contexts of a tenant of its own. Writes '1' when it has them, '!' if it may not have the first. */
+static void take_contexts(int out)
+{
+	struct raw_client client;
+
+	enter_namespace();
+	for (uint32_t i = 0; i < HCCLD_YARD_CONTEXTS; i++) {
+		uint32_t cause;
+
+		/* the session before stays */
+		if (i % DEVICES == 0)
+			raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+		cause = open_context(&client, i % DEVICES);
+		if (cause && i == 0) {
+			check_eq_uint(cause, CAUSE_LIMIT);
+			check_eq_int((int)write(out, "!", 1), 1);
+			pause();
+		}
+		check_eq_uint(cause, 0);
+	}
+	check_eq_int((int)write(out, "1", 1), 1);
+	pause();
+	_exit(1);
+}
+
+TEST(one_user_cannot_take_all_contexts)
+{
+	static const char *const options[] = { "--devices", "64", "--device-memory", "64M", "--log-level", "error", NULL };
+	pid_t pids[FULL_YARDS + 1];
+	char answers[FULL_YARDS + 1];
+	int pipes[2], status;
+
+	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
+	for (uint32_t i = 0; i <= FULL_YARDS; i++) {
+		check_eq_int(pipe2(pipes, O_CLOEXEC), 0);
+		pids[i] = fork();
+		if (pids[i] == 0)
+			take_contexts(pipes[1]);
+		close(pipes[1]);
+		answers[i] = 0;
+		(void)!read(pipes[0], &answers[i], 1);
+		close(pipes[0]);
+	}
+	for (uint32_t i = 0; i <= FULL_YARDS; i++) {
+		kill(pids[i], SIGKILL);
+		check_eq_int(waitpid(pids[i], &status, 0), pids[i]);
+		if (status == 77 << 8) {
+			stop();
+			test_skip("no user namespace can be made here");
+		}
+		check_eq_int(answers[i], i < FULL_YARDS ? '1' : '!');
+	}
+	wait_for_fds("hccld-yard", 0);
+	stop();
+}
