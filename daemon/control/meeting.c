@@ -167,8 +167,58 @@ static bool lists_overlap(const struct comm *comm, const bool *is_member, uint32
 	return false;
 }
 
+/* Where the communicator will be found; a random number if that is taken. */
+static int meeting_choose_key(const struct meeting *meeting, struct registry *registry,
+			      uint64_t *ret_key)
+{
+	*ret_key = meeting->key;
+	while (!*ret_key || comm_find(registry, *ret_key))
+		if (getrandom(ret_key, sizeof(*ret_key), 0) != (ssize_t)sizeof(*ret_key))
+			return -ENOTRECOVERABLE;
+	return 0;
+}
+
+/* What is not in the records: the first rank brings it, also after a restart. */
+static void meeting_complete(struct comm *comm, const struct meeting *meeting)
+{
+	if (!meeting->sub || comm->part_members)
+		return;
+	comm->parent = meeting->parent->comm->id;
+	comm->part = meeting->sub->id;
+	comm->part_members = malloc(meeting->sub->n_members * sizeof(*comm->part_members));
+	if (!comm->part_members)
+		return;
+	comm->part_count = (uint32_t)meeting->sub->n_members;
+	memcpy(comm->part_members, meeting->sub->members,
+	       comm->part_count * sizeof(*comm->part_members));
+}
+
+/*
+ * Ranks that pass the asker's list may come later, too: they find a communicator that has failed. All that hear of it now will not
+ * hear of it again when they come with another list.
+ */
+static void lists_fail_both(struct request *request, const struct meeting *meeting, struct comm *other, uint32_t rank,
+			    const char *text)
+{
+	struct session *session = request_session(request);
+	struct comm *own;
+	uint64_t key;
+
+	comm_tell(other, session, rank);
+	if (meeting_choose_key(meeting, session->registry, &key) == 0 &&
+	    comm_new_meeting(session, meeting->origin, key, meeting->secret, meeting->name, &own) == 0) {
+		meeting_complete(own, meeting);
+		comm_tell(own, session, rank);
+		for (uint32_t i = 0; i < other->rendezvous.size; i++)
+			if (other->rendezvous.joiners[i])
+				comm_tell(own, other->rendezvous.joiners[i]->session, i);
+		comm_fail(own, CAUSE_ARGUMENT, text);
+	}
+	join_fail(other, CAUSE_ARGUMENT, text);
+}
+
 static int lists_fail(struct request *request, const struct meeting *meeting, struct comm *comm,
-		      uint32_t shared)
+		      uint32_t rank, uint32_t shared)
 {
 	char buffer[HCCLD_TEXT_MAX];
 	struct text text;
@@ -182,11 +232,11 @@ static int lists_fail(struct request *request, const struct meeting *meeting, st
 		 comm->name, meeting->sub->id, meeting->parent->rank,
 		 request_session(request)->view.pid, meeting->sub->n_members, comm->rendezvous.size,
 		 shared);
-	join_fail(comm, CAUSE_ARGUMENT, buffer);
+	lists_fail_both(request, meeting, comm, rank, buffer);
 	return request_fail(request, CAUSE_ARGUMENT, "%s", buffer);
 }
 
-static int part_check_lists(struct request *request, const struct meeting *meeting)
+static int part_check_lists(struct request *request, const struct meeting *meeting, uint32_t rank)
 {
 	CLEANUP(freep) bool *is_member = calloc(meeting->parent->comm->view.size, sizeof(*is_member));
 	uint32_t shared = 0;
@@ -199,7 +249,7 @@ static int part_check_lists(struct request *request, const struct meeting *meeti
 		if (comm->origin == COMM_PART && comm->state == COMM_JOINING &&
 		    comm->parent == meeting->parent->comm->id && comm->part == meeting->sub->id &&
 		    lists_overlap(comm, is_member, &shared))
-			return lists_fail(request, meeting, comm, shared);
+			return lists_fail(request, meeting, comm, rank, shared);
 	}
 	return 0;
 }
@@ -229,17 +279,6 @@ static struct comm *meeting_comm(const struct meeting *meeting, const struct ses
 	return NULL;
 }
 
-/* Where the communicator will be found; a random number if that is taken. */
-static int meeting_choose_key(const struct meeting *meeting, struct registry *registry,
-			      uint64_t *ret_key)
-{
-	*ret_key = meeting->key;
-	while (!*ret_key || comm_find(registry, *ret_key))
-		if (getrandom(ret_key, sizeof(*ret_key), 0) != (ssize_t)sizeof(*ret_key))
-			return -ENOTRECOVERABLE;
-	return 0;
-}
-
 /* Does the rank still have to hear of a failure? Processes that came later belong to another try. */
 static bool failure_is_news(struct comm *comm, const struct session *session, uint32_t rank)
 {
@@ -250,7 +289,7 @@ static bool failure_is_news(struct comm *comm, const struct session *session, ui
 	return true;
 }
 
-static int meeting_make(struct request *request, const struct meeting *meeting,
+static int meeting_make(struct request *request, const struct meeting *meeting, uint32_t rank,
 			struct comm **ret_comm)
 {
 	struct session *session = request_session(request);
@@ -260,7 +299,7 @@ static int meeting_make(struct request *request, const struct meeting *meeting,
 	if (r < 0)
 		return r;
 	if (meeting->sub) {
-		r = part_check_lists(request, meeting);
+		r = part_check_lists(request, meeting, rank);
 		if (r < 0)
 			return r;
 	}
@@ -277,21 +316,6 @@ static int meeting_make(struct request *request, const struct meeting *meeting,
 				    " communicators that are not complete; there is no room for more",
 				    session->root_infos);
 	return r;
-}
-
-/* What is not in the records: the first rank brings it, also after a restart. */
-static void meeting_complete(struct comm *comm, const struct meeting *meeting)
-{
-	if (!meeting->sub || comm->part_members)
-		return;
-	comm->parent = meeting->parent->comm->id;
-	comm->part = meeting->sub->id;
-	comm->part_members = malloc(meeting->sub->n_members * sizeof(*comm->part_members));
-	if (!comm->part_members)
-		return;
-	comm->part_count = (uint32_t)meeting->sub->n_members;
-	memcpy(comm->part_members, meeting->sub->members,
-	       comm->part_count * sizeof(*comm->part_members));
 }
 
 int meeting_find(struct request *request, const Hccld__Control__JoinComm *join,
@@ -314,7 +338,7 @@ int meeting_find(struct request *request, const Hccld__Control__JoinComm *join,
 		comm = NULL;
 	}
 	if (!comm) {
-		r = meeting_make(request, &meeting, &comm);
+		r = meeting_make(request, &meeting, join->rank, &comm);
 		if (r < 0)
 			return r;
 	}

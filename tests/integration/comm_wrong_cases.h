@@ -86,16 +86,17 @@ static const struct wrong cases[] = {
 	{ 67, run_part, "place", NULL, HCCL_E_PARA, "subCommRankId is the rank's own place in rankIds" },
 	{ 68, run_part, "no place", NULL, HCCL_E_PARA, "subCommRankId is 20, expected less than rankNum, which is 20" },
 	{ 69, run_part, "id", NULL, HCCL_E_PARA, "subCommId is 0xFFFFFFFF, but rankIds is given" },
-	{ 70, run_part_lists, NULL, NULL, HCCL_E_PARA, "pass the same rankIds in all ranks of a part" },
-	{ 71, run_group, "end", NULL, HCCL_E_NOT_SUPPORT, "HcclGroupStart comes first" },
-	{ 72, run_group, "barrier", NULL, HCCL_E_NOT_SUPPORT, "not between HcclGroupStart and HcclGroupEnd" },
-	{ 73, run_group, "send", NULL, HCCL_E_PARA, "EI0003" },
-	{ 74, run_suspended, NULL, NULL, HCCL_E_SUSPENDING, "call HcclCommResume first" },
+	{ 70, run_part_lists, "first", NULL, HCCL_E_PARA, "pass the same rankIds in all ranks of a part" },
+	{ 71, run_part_lists, "last", NULL, HCCL_E_PARA, "pass the same rankIds in all ranks of a part" },
+	{ 72, run_group, "end", NULL, HCCL_E_NOT_SUPPORT, "HcclGroupStart comes first" },
+	{ 73, run_group, "barrier", NULL, HCCL_E_NOT_SUPPORT, "not between HcclGroupStart and HcclGroupEnd" },
+	{ 74, run_group, "send", NULL, HCCL_E_PARA, "EI0003" },
+	{ 75, run_suspended, NULL, NULL, HCCL_E_SUSPENDING, "call HcclCommResume first" },
 };
 
 static const struct wrong late_cases[] = {
-	{ 75, run_absent, "root info", NULL, HCCL_E_TIMEOUT, "1 of 20 ranks is missing: 7;" },
-	{ 76, run_absent, "table", NULL, HCCL_E_TIMEOUT, "whether they read the same rank table in the same job" },
-	{ 77, run_other_table, "node-0", "node-1", HCCL_E_TIMEOUT, "1 of 20 ranks is missing: 7;" },
-	{ 78, run_absent_member, NULL, NULL, HCCL_E_TIMEOUT, "called HcclCreateSubCommConfig with the same rankIds and subCommId" },
+	{ 76, run_absent, "root info", NULL, HCCL_E_TIMEOUT, "1 of 20 ranks is missing: 7;" },
+	{ 77, run_absent, "table", NULL, HCCL_E_TIMEOUT, "whether they read the same rank table in the same job" },
+	{ 78, run_other_table, "node-0", "node-1", HCCL_E_TIMEOUT, "1 of 20 ranks is missing: 7;" },
+	{ 79, run_absent_member, NULL, NULL, HCCL_E_TIMEOUT, "called HcclCreateSubCommConfig with the same rankIds and subCommId" },
 };

@@ -364,7 +364,7 @@ static void run_part(const struct wrong *wrong, struct rank *rank)
 	meet();
 }
 
-/* One rank has another list: all are told, and can try again at once. */
+/* One rank has another list, and comes first or last: all are told, and can try again at once. */
 static void run_part_lists(const struct wrong *wrong, struct rank *rank)
 {
 	HcclComm comm = NULL, part = NULL;
@@ -382,6 +382,8 @@ static void run_part_lists(const struct wrong *wrong, struct rank *rank)
 			members[0] = 1;
 			members[1] = 0;
 		}
+		if (round == 0 && (rank->rank == WRONG) != (strcmp(wrong->find, "first") == 0))
+			usleep(30000);
 		if (round == 0)
 			check_fails(HcclCreateSubCommConfig(&comm, RANKS, members, 5, rank->rank, &config, &part), wrong->result,
 				    wrong->text);
