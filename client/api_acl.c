@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "acl/acl.h"
+#include "client/argument.h"
 #include "client/buffer.h"
 #include "client/device.h"
 #include "client/error.h"
@@ -20,11 +21,6 @@
 	(ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH | \
 	 ACL_MEM_ACCESS_USER_SPACE_READONLY)
 #define ALIGNMENT 32u /* sizes of device memory */
-
-static int null_error(const char *function, const char *name)
-{
-	return hccld_acl_result(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, name));
-}
 
 /* ---- start and end ---- */
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "acl/acl.h"
+#include "client/argument.h"
 #include "client/device.h"
 #include "client/error.h"
 #include "client/event.h"
@@ -18,11 +19,6 @@
 	(ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | ACL_EVENT_TIME_LINE |           \
 	 ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL | ACL_EVENT_IPC)
 #define LEAST_PRIORITY 7u
-
-static int null_error(const char *function, const char *name)
-{
-	return hccld_acl_result(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, name));
-}
 
 static int timeout_error(const char *function, int32_t timeout)
 {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "client/argument.h"
 #include "client/comm.h"
 #include "client/comm_settings.h"
 #include "client/device.h"
@@ -16,11 +17,6 @@
 #include "proto/cleanup.h"
 
 #define API(call) ((HcclResult)hccld_hccl_result(call))
-
-static HcclResult null_argument(const char *function, const char *parameter)
-{
-	return API(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, parameter));
-}
 
 HcclResult HcclCommDestroy(HcclComm comm)
 {

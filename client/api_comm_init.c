@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/argument.h"
 #include "client/comm.h"
 #include "client/device.h"
 #include "client/environment.h"
@@ -19,11 +20,6 @@
 
 #define API(call) ((HcclResult)hccld_hccl_result(call))
 #define NO_PART UINT64_C(0xFFFFFFFF)	/* subCommId of ranks that are not in the part */
-
-static HcclResult null_argument(const char *function, const char *parameter)
-{
-	return API(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, parameter));
-}
 
 HcclResult HcclGetRootInfo(HcclRootInfo *rootInfo)
 {

@@ -4,19 +4,15 @@
 #include <unistd.h>
 
 #include "acl/acl.h"
+#include "client/argument.h"
 #include "client/current.h"
 #include "client/device.h"
 #include "client/error.h"
 #include "client/query.h"
 #include "client/stream.h"
 
-static int null_error(const char *function, const char *name)
-{
-	return hccld_acl_result(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, name));
-}
-
-static int value_error(const char *function, const char *name, long long value,
-		       const char *expected)
+static int number_error(const char *function, const char *name, long long value,
+			const char *expected)
 {
 	return hccld_acl_result(hccld_error(CAUSE_ARGUMENT, "%s: %s is %lld; expected %s",
 					    function, name, value, expected));
@@ -130,8 +126,8 @@ aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatu
 		return null_error(__func__, "value");
 	if (devFeatureType != ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV &&
 	    devFeatureType != ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV)
-		return value_error(__func__, "devFeatureType", (long long)devFeatureType,
-				   "a value of aclrtDevFeatureType");
+		return number_error(__func__, "devFeatureType", (long long)devFeatureType,
+				    "a value of aclrtDevFeatureType");
 	r = hccld_device_number(deviceId, &number);
 	if (r == 0)
 		*value = ACL_DEV_FEATURE_NOT_SUPPORT;
@@ -206,7 +202,7 @@ aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, 
 	if (!memUceInfoArray || !retSize)
 		return null_error(__func__, retSize ? "memUceInfoArray" : "retSize");
 	if (arraySize == 0)
-		return value_error(__func__, "arraySize", 0, "at least 1");
+		return number_error(__func__, "arraySize", 0, "at least 1");
 	r = hccld_device_number(deviceId, &number);
 	/* a page that the machine takes away ends the operation that meets it; nothing is collected */
 	if (r == 0)
@@ -221,7 +217,7 @@ aclError aclrtSetTsDevice(aclrtTsId tsId)
 	struct hccld_context *context;
 
 	if (tsId != ACL_TS_ID_AICORE && tsId != ACL_TS_ID_AIVECTOR)
-		return value_error(__func__, "tsId", (long long)tsId, "0 or 1");
+		return number_error(__func__, "tsId", (long long)tsId, "0 or 1");
 	return hccld_acl_result(hccld_context_current(&context));
 }
 
@@ -231,7 +227,7 @@ aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode)
 
 	/* nothing here computes: there is nothing that the mode could change */
 	if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN)
-		return value_error(__func__, "mode", (long long)mode, "0 or 1");
+		return number_error(__func__, "mode", (long long)mode, "0 or 1");
 	return hccld_acl_result(hccld_context_current(&context));
 }
 
@@ -239,7 +235,7 @@ static int limit_check(const char *function, aclrtDevResLimitType type)
 {
 	if (type == ACL_RT_DEV_RES_CUBE_CORE || type == ACL_RT_DEV_RES_VECTOR_CORE)
 		return 0;
-	return value_error(function, "type", (long long)type, "0 or 1");
+	return number_error(function, "type", (long long)type, "0 or 1");
 }
 
 aclError aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uint32_t *value)
@@ -276,7 +272,7 @@ aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int3
 aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)
 {
 	if (flags)
-		return value_error(__func__, "flags", (long long)flags, "0");
+		return number_error(__func__, "flags", (long long)flags, "0");
 	return hccld_acl_result(hccld_peer_enable(peerDeviceId, true));
 }
 
@@ -299,8 +295,8 @@ aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *ve
 	if (!version)
 		return null_error(__func__, "version");
 	if ((unsigned int)name > ACL_PKG_NAME_DRIVER)
-		return value_error(__func__, "name", (long long)name,
-				   "a value of aclCANNPackageName");
+		return number_error(__func__, "name", (long long)name,
+				    "a value of aclCANNPackageName");
 	memset(version, 0, sizeof(*version));
 	strcpy(version->version, HCCLD_CANN_VERSION);
 	strcpy(version->majorVersion, "9");

@@ -4,17 +4,13 @@
  */
 #include <stddef.h>
 
+#include "client/argument.h"
 #include "client/error.h"
 #include "client/exchange.h"
 #include "client/group.h"
 #include "hccl/hccl.h"
 
 #define API(call) ((HcclResult)hccld_hccl_result(call))
-
-static HcclResult null_argument(const char *function, const char *parameter)
-{
-	return API(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, parameter));
-}
 
 HcclResult HcclSend(void *sendBuf, uint64_t count, HcclDataType dataType, uint32_t destRank, HcclComm comm, aclrtStream stream)
 {

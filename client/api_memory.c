@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "acl/acl.h"
+#include "client/argument.h"
 #include "client/buffer.h"
 #include "client/device.h"
 #include "client/error.h"
@@ -17,18 +18,6 @@
 
 #define PAGE 4096u
 #define EXTENT_MAX ((size_t)1 << 46) /* of rows with what is between them: more than any memory */
-
-static int null_error(const char *function, const char *name)
-{
-	return hccld_acl_result(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, name));
-}
-
-static int value_error(const char *function, const char *name, unsigned long long value,
-		       const char *expected)
-{
-	return hccld_acl_result(hccld_error(CAUSE_ARGUMENT, "%s: %s is %llu; expected %s",
-					    function, name, value, expected));
-}
 
 aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
 				     aclrtMallocConfig *cfg)

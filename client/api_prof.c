@@ -4,13 +4,9 @@
  * Nothing is kept in this file: all three libraries may be loaded at the same time.
  */
 #include "acl/acl_prof.h"
+#include "client/argument.h"
 #include "client/error.h"
 #include "client/profile.h"
-
-static int null_error(const char *function, const char *name)
-{
-	return hccld_acl_result(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, name));
-}
 
 aclError aclprofInit(const char *profilerResultPath, size_t length)
 {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "acl/acl.h"
+#include "client/argument.h"
 #include "client/device.h"
 #include "client/error.h"
 #include "client/share.h"
@@ -10,18 +11,6 @@
 
 #define FABRIC_MAGIC "hccld 1" /* in front of the key in an aclrtMemFabricHandle */
 #define RESERVE_FLAGS_MAX 2u   /* 0, huge pages, pages of 1 GiB */
-
-static int null_error(const char *function, const char *name)
-{
-	return hccld_acl_result(hccld_error(CAUSE_NULL, "%s: %s is NULL", function, name));
-}
-
-static int value_error(const char *function, const char *name, unsigned long long value,
-		       const char *expected)
-{
-	return hccld_acl_result(hccld_error(CAUSE_ARGUMENT, "%s: %s is %llu; expected %s",
-					    function, name, value, expected));
-}
 
 /* ---- address ranges ---- */
 
