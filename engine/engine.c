@@ -107,15 +107,9 @@ void stream_abort(struct engine *engine, struct view_context *context, struct st
 
 bool engine_stream_detach(struct engine *engine, struct view_context *context, struct stream_ring *ring)
 {
-	bool gone = true;
 	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
 
-	for (struct transfer *t = engine->all, *next; t; t = next) {
-		next = t->all_next;
-		if (t->ring == ring)
-			gone &= transfer_cancel(engine, t);
-	}
-	if (!gone)
+	if (!transfers_cancel_stream(engine, ring))
 		return false;
 	for (uint32_t i = 0; i < limit; i++) {
 		if (atomic_load_explicit(&context->streams[i], memory_order_acquire) != ring)
@@ -190,14 +184,8 @@ bool engine_memory_detach(struct engine *engine, const void *base, uint64_t byte
 bool engine_rank_detach(struct engine *engine, struct view_rank *rank)
 {
 	struct view_comm *comm = rank->comm;
-	bool gone = true;
 
-	for (struct transfer *t = engine->all, *next; t; t = next) {
-		next = t->all_next;
-		if (t->comm == comm && (t->source == rank->rank || t->destination == rank->rank))
-			gone &= transfer_cancel(engine, t);
-	}
-	if (!gone)
+	if (!transfers_cancel_rank(engine, rank))
 		return false;
 	for (uint32_t peer = 0; peer < comm->size; peer++) {
 		pending_drop(engine, comm, view_pair_of(comm, rank->rank, peer), UINT64_MAX);

@@ -143,6 +143,9 @@ struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct
 void transfer_queue(struct engine *engine, struct transfer *transfer);
 /* Ends it as soon as no slice is out; true if it is gone. */
 bool transfer_cancel(struct engine *engine, struct transfer *transfer);
+/* All of a stream, of a rank: true if none is under way any more. */
+bool transfers_cancel_stream(struct engine *engine, const struct stream_ring *ring);
+bool transfers_cancel_rank(struct engine *engine, const struct view_rank *rank);
 
 /* context.c */
 /* Remembers to ring @context at the end of the pass. */

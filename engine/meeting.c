@@ -364,17 +364,11 @@ bool engine_stream_drop(struct engine *engine, struct view_context *context, str
 	uint64_t completed = atomic_load_explicit(&ring->completed, memory_order_relaxed);
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	struct fault fault = { .cause = cause };
-	bool gone = true;
 
 	/* nor has it transfers, of which a process may have thousands elsewhere */
 	if (tail == completed)
 		return true;
-	for (struct transfer *t = engine->all, *next; t; t = next) {
-		next = t->all_next;
-		if (t->ring == ring)
-			gone &= transfer_cancel(engine, t);
-	}
-	if (!gone)
+	if (!transfers_cancel_stream(engine, ring))
 		return false;
 	if (only_head)
 		tail = head_end(ring, completed, tail);

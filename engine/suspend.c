@@ -115,14 +115,8 @@ static void barriers_empty(struct view_comm *comm)
 bool engine_rank_suspend(struct engine *engine, struct view_rank *rank)
 {
 	struct view_comm *comm = rank->comm;
-	bool gone = true;
 
-	for (struct transfer *t = engine->all, *next; t; t = next) {
-		next = t->all_next;
-		if (t->comm == comm && (t->source == rank->rank || t->destination == rank->rank))
-			gone &= transfer_cancel(engine, t);
-	}
-	if (!gone)
+	if (!transfers_cancel_rank(engine, rank))
 		return false;
 	/* every head that has to do with the rank finds that out now: only heads are issued, and heads that have failed end at a look */
 	engine_ring_hard(engine, comm);

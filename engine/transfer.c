@@ -123,6 +123,30 @@ bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice)
 	return engine_slice_next_of(engine, HCCLD_SLICE, ret_slice);
 }
 
+bool transfers_cancel_stream(struct engine *engine, const struct stream_ring *ring)
+{
+	bool gone = true;
+
+	for (struct transfer *t = engine->all, *next; t; t = next) {
+		next = t->all_next;
+		if (t->ring == ring)
+			gone &= transfer_cancel(engine, t);
+	}
+	return gone;
+}
+
+bool transfers_cancel_rank(struct engine *engine, const struct view_rank *rank)
+{
+	bool gone = true;
+
+	for (struct transfer *t = engine->all, *next; t; t = next) {
+		next = t->all_next;
+		if (t->comm == rank->comm && (t->source == rank->rank || t->destination == rank->rank))
+			gone &= transfer_cancel(engine, t);
+	}
+	return gone;
+}
+
 bool engine_slice_next_of(struct engine *engine, uint64_t most, struct engine_slice *ret_slice)
 {
 	struct view_share *share = fair_share_next(&engine->current, most);
