@@ -122,7 +122,9 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 /* Fills what both ends know: ranks, pid and exit of the peer. @direction 0: a barrier. */
 struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, uint8_t direction);
 
-/* pending.c: may @bytes more be offered? If not, @context is looked at again when they may. */
+/* pending.c: bytes of the offers @first to @last, which are in the ring. */
+uint64_t pending_bytes(const struct pair_ring *ring, uint64_t first, uint64_t last);
+/* May @bytes more be offered? If not, @context is looked at again when they may. */
 bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_context *context, uint64_t bytes);
 void pending_add(struct view_comm *comm, struct view_pair *pair, uint64_t bytes);
 /* @bytes of the pair's offers, or what is left of them, are received or will never be. */

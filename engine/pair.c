@@ -59,7 +59,7 @@ void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, u
 enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pair_ring *ring, uint32_t source, uint32_t destination,
 		       uint64_t number, struct view_segment *source_segment)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes;
 
 	/*
 	 * The copies' loads are before this fence, the checks behind it: whoever invalidates the source stores its word first and reuses
@@ -79,8 +79,7 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 	if (atomic_load_explicit(&ring->revoked, memory_order_relaxed) >= number)
 		return CAUSE_PEER_MEMORY;
 	CRASH_POINT(3);
-	for (uint64_t i = atomic_load_explicit(&ring->received, memory_order_relaxed) + 1; i <= number; i++)
-		bytes += ring->slots[(i - 1) % HCCLD_PAIR_SLOTS].bytes;
+	bytes = pending_bytes(ring, atomic_load_explicit(&ring->received, memory_order_relaxed) + 1, number);
 	/* P4: the commit. Release: whoever sees it sees the bytes, and the source may write its buffer again. */
 	atomic_store_explicit(&ring->received, number, memory_order_release);
 	CRASH_POINT(4);

@@ -11,6 +11,15 @@ static void share_add(struct view_share *share, uint64_t bytes)
 	atomic_store_explicit(&share->pending, atomic_load_explicit(&share->pending, memory_order_relaxed) + bytes, memory_order_relaxed);
 }
 
+uint64_t pending_bytes(const struct pair_ring *ring, uint64_t first, uint64_t last)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t number = first; number <= last; number++)
+		bytes += ring->slots[(number - 1) % HCCLD_PAIR_SLOTS].bytes;
+	return bytes;
+}
+
 bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_context *context, uint64_t bytes)
 {
 	struct view_share *share = comm->share;
@@ -76,8 +85,7 @@ void pending_recover(struct view_comm *comm, struct view_pair *pair)
 
 	if (atomic_load_explicit(&ring->failed, memory_order_relaxed) || tail - received > HCCLD_PAIR_SLOTS)
 		return;
-	for (uint64_t number = received + 1; number <= tail; number++)
-		pending_add(comm, pair, ring->slots[(number - 1) % HCCLD_PAIR_SLOTS].bytes);
+	pending_add(comm, pair, pending_bytes(ring, received + 1, tail));
 }
 
 void pending_forget(struct engine *engine, struct view_context *context)
