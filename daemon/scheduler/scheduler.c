@@ -347,7 +347,7 @@ static void *scheduler_main(void *arg)
 	struct scheduler *scheduler = arg;
 	uint32_t rounds = 0;	/* that did something, since the clock was read */
 
-	pthread_setname_np(pthread_self(), "hccld-engine");
+	(void)pthread_setname_np(pthread_self(), "hccld-engine"); /* for top -H */
 	scheduler->worked_ns = scheduler->beat_ns = clock_now_ns();
 	while (!atomic_load_explicit(&scheduler->stop, memory_order_acquire)) {
 		bool worked = scheduler_pass(scheduler);
@@ -426,8 +426,6 @@ int scheduler_start(struct scheduler *scheduler)
 	atomic_store_explicit(&scheduler->options.beacon->awake, 1, memory_order_seq_cst);
 	r = -pthread_create(&scheduler->thread, NULL, scheduler_main, scheduler);
 	scheduler->started = r == 0;
-	if (scheduler->started)
-		(void)pthread_setname_np(scheduler->thread, "hccld-engine"); /* for top -H */
 	return r;
 }
 
