@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/memfd.h"
@@ -19,10 +19,10 @@
 
 #define SMALL_BYTES 4096u
 #define LARGE_BYTES (768u << 10) /* a few slices, so that copy workers get some */
-#define SEGMENT_BYTES (2u << 20)
 #define LARGE_FROM SMALL_BYTES
-#define SMALL_TO (SEGMENT_BYTES / 2)
+#define SMALL_TO (SMALL_BYTES + LARGE_BYTES)
 #define LARGE_TO (SMALL_TO + SMALL_BYTES)
+#define SEGMENT_BYTES (2 * SMALL_TO)
 #define TIMEOUT_MS 10000u
 #define SEGMENT_ID VIEW_ID(1, 0)
 
@@ -198,6 +198,14 @@ static uint64_t selftest_submit(struct selftest *test)
 	return tail + 5;
 }
 
+/* A device takes some hundred microseconds, and the daemon is not ready before all of them are done. */
+static void selftest_nap(void)
+{
+	const struct timespec nap = { .tv_nsec = 50000 };
+
+	nanosleep(&nap, NULL);
+}
+
 static int selftest_wait(struct selftest *test, uint64_t target)
 {
 	uint64_t give_up = clock_now_ns() + TIMEOUT_MS * 1000000ull;
@@ -205,7 +213,7 @@ static int selftest_wait(struct selftest *test, uint64_t target)
 	while (atomic_load_explicit(&test->ring->completed, memory_order_acquire) < target) {
 		if (clock_now_ns() > give_up)
 			return -ETIMEDOUT;
-		poll(NULL, 0, 1);
+		selftest_nap();
 	}
 	return 0;
 }
@@ -238,7 +246,7 @@ static int selftest_take_memory(struct selftest *test)
 			break;
 		if (clock_now_ns() > give_up)
 			return -ETIMEDOUT;
-		poll(NULL, 0, 1);
+		selftest_nap();
 	}
 	atomic_store(&test->session.segments[0].id, 0);
 	atomic_store(&test->session.segments[0].retired, 0);
