@@ -268,6 +268,17 @@ static int event_submit(struct making *making, enum task_kind kind, uint32_t tim
 	return hccld_stream_submit_made(making->stream, &task, &making->item, 1, &hook);
 }
 
+/* Both handles are judged, the event's first. The event may go as soon as this returns: it is locked, and looked for, again. */
+static int making_begin(void *handle, void *stream_handle, struct making *making)
+{
+	int r = event_lock_open(handle, &making->event);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_unlock(&mutex);
+	return hccld_stream_get(stream_handle, &making->stream);
+}
+
 int hccld_event_record(void *handle, void *stream_handle)
 {
 	struct making making = { 0 };
@@ -276,11 +287,7 @@ int hccld_event_record(void *handle, void *stream_handle)
 	int cancel, r;
 	bool busy;
 
-	r = event_lock_open(handle, &making.event);
-	if (r < 0)
-		return r;
-	pthread_mutex_unlock(&mutex);
-	r = hccld_stream_get(stream_handle, &making.stream);
+	r = making_begin(handle, stream_handle, &making);
 	if (r < 0)
 		return r;
 	cancel = cancel_off();
@@ -370,11 +377,7 @@ int hccld_event_wait(void *handle, void *stream_handle, uint32_t timeout_ms)
 	bool waits;
 	int r;
 
-	r = event_lock_open(handle, &making.event);
-	if (r < 0)
-		return r;
-	pthread_mutex_unlock(&mutex);
-	r = hccld_stream_get(stream_handle, &making.stream);
+	r = making_begin(handle, stream_handle, &making);
 	if (r < 0)
 		return r;
 	r = event_lock_open(handle, &making.event);
