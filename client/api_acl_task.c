@@ -106,43 +106,48 @@ aclError aclrtSetOpWaitTimeout(uint32_t timeout)
 	return ACL_SUCCESS;
 }
 
-aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
+static aclError ask(const char *function, aclrtEvent event, const void *status, int (*query)(void *event), bool *ret_done)
 {
 	int r;
 
+	*ret_done = false;
 	if (!event || !status)
-		return null_error(__func__, event ? "status" : "event");
-	r = hccld_event_query(event);
+		return null_error(function, event ? "status" : "event");
+	r = query(event);
 	if (r < 0)
 		return hccld_acl_result(r);
-	*status = r ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
+	*ret_done = r != 0;
 	return ACL_SUCCESS;
+}
+
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
+{
+	bool done;
+	aclError result = ask(__func__, event, status, hccld_event_query, &done);
+
+	if (result == ACL_SUCCESS)
+		*status = done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
+	return result;
 }
 
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
 {
-	int r;
+	bool done;
+	aclError result = ask(__func__, event, status, hccld_event_query, &done);
 
-	if (!event || !status)
-		return null_error(__func__, event ? "status" : "event");
-	r = hccld_event_query(event);
-	if (r < 0)
-		return hccld_acl_result(r);
-	*status = r ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
-	return ACL_SUCCESS;
+	if (result == ACL_SUCCESS)
+		*status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+	return result;
 }
 
 aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status)
 {
-	int r;
+	bool done;
+	aclError result = ask(__func__, event, status, hccld_event_query_waits, &done);
 
-	if (!event || !status)
-		return null_error(__func__, event ? "status" : "event");
-	r = hccld_event_query_waits(event);
-	if (r < 0)
-		return hccld_acl_result(r);
-	*status = r ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
-	return ACL_SUCCESS;
+	if (result == ACL_SUCCESS)
+		*status = done ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
+	return result;
 }
 
 aclError aclrtSynchronizeEvent(aclrtEvent event)
