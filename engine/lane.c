@@ -38,6 +38,11 @@ enum cause lane_peer_cause(const struct lane *lane)
 	}
 }
 
+bool lane_is_going(const struct lane *lane)
+{
+	return atomic_load_explicit(&lane->comm->region->members[lane->rank].word, memory_order_acquire) != MEMBER_ALIVE;
+}
+
 /* The pair's failure as this end sees it. */
 struct fault lane_pair_fault(const struct lane *lane)
 {

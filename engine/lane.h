@@ -75,6 +75,8 @@ static inline void copy_payload(unsigned char *to, const unsigned char *from, ui
 int lane_open(struct batch *batch, uint32_t head_index, enum item_kind kind, struct lane *lane);
 /* Why items of this lane that are not covered by the pair's words can never be: CAUSE_NONE while they can. */
 enum cause lane_peer_cause(const struct lane *lane);
+/* The own rank has left, or its process has ended: its tasks are about to be taken away. */
+bool lane_is_going(const struct lane *lane);
 /* The pair's failure as this end sees it. */
 struct fault lane_pair_fault(const struct lane *lane);
 /* suspend.c. @task_epoch: of the task, whose rank is @own. */

@@ -69,11 +69,13 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 	if (atomic_load_explicit(&comm->region->abort, memory_order_relaxed))
 		return CAUSE_ABORTED;
 	if (source_segment) {
+		/* in this order: an owner that goes stores his word before his memory goes, and that is the reason then */
+		uint32_t retired = atomic_load_explicit(&source_segment->retired, memory_order_acquire);
 		uint32_t word = atomic_load_explicit(&comm->region->members[source].word, memory_order_relaxed);
 
 		if (word != MEMBER_ALIVE)
 			return word == MEMBER_LEFT ? CAUSE_PEER_LEFT : CAUSE_PEER_DEAD;
-		if (atomic_load_explicit(&source_segment->retired, memory_order_relaxed))
+		if (retired)
 			return CAUSE_PEER_MEMORY;
 	}
 	if (atomic_load_explicit(&ring->revoked, memory_order_relaxed) >= number)

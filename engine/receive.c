@@ -101,10 +101,13 @@ static void run_pull_segment(struct lane *lane, struct run *run, struct item *it
 	struct view_context *source = atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire);
 	struct view_segment *from = NULL;
 
+	if (source)
+		from = view_segment_find(source->session, offer->segment, offer->offset, offer->bytes);
+	/* behind it: if the memory has gone with its owner, his word was stored before, and is the reason */
 	run->cause = lane_peer_cause(lane);
 	if (!run->cause && !source)
 		run->cause = CAUSE_PEER_LEFT;
-	if (!run->cause && !(from = view_segment_find(source->session, offer->segment, offer->offset, offer->bytes)))
+	if (!run->cause && !from)
 		run->cause = CAUSE_PEER_MEMORY;
 	if (run->cause)
 		return;
@@ -139,9 +142,11 @@ static void run_pull(struct lane *lane, struct run *run, struct item *item)
 		run->cause = CAUSE_PROTOCOL;
 	else if (offer->bytes != bytes)
 		run->cause = CAUSE_MISMATCH;
-	else if (!(to = view_segment_find(lane->batch->context->session, segment, offset, bytes)))
-		run->cause = CAUSE_NOT_DEVICE_MEMORY;
-	else if (offer->where == OFFER_INLINE) {
+	else if (!(to = view_segment_find(lane->batch->context->session, segment, offset, bytes))) {
+		/* a rank that is going loses its memory before its tasks: what takes those away says why they end */
+		run->full = lane_is_going(lane);
+		run->cause = run->full ? CAUSE_NONE : CAUSE_NOT_DEVICE_MEMORY;
+	} else if (offer->where == OFFER_INLINE) {
 		copy_payload(to->base + offset, offer->payload, bytes);
 		run->last++;
 	} else {

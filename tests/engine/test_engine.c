@@ -503,6 +503,30 @@ TEST(death_is_the_cause_also_for_what_the_dead_had_posted)
 	rig_free(rig);
 }
 
+/* Words are stored before memory goes, and memory before streams: a look in between must not find a reason of its own. */
+TEST(who_is_going_is_not_told_that_its_memory_is_none)
+{
+	struct rig *rig = rig_new(2, false);
+
+	rig_submit(rig, 1, 0, (struct rig_item[]){ RECEIVE(0, 0, 20) }, 1, 0);
+	rig_run(rig);
+	rig_submit(rig, 0, 0, (struct rig_item[]){ SEND(1, 0, 20) }, 1, 0);
+	engine_look(rig->engine, &rig->contexts[0]);
+	/* arrived; rank 1 ends before it is looked at */
+	atomic_store(&rig->comm.region->members[1].word, MEMBER_DEAD);
+	atomic_store(&rig->ranks[1].session.segments[VIEW_INDEX(rig->ranks[1].segment)].retired, 1);
+	rig_run(rig);
+	check_eq_uint(rig->ranks[1].streams[0]->fault_count, 0);
+	check_eq_uint(rig_pair(rig, 0, 1)->failed, 0);
+	check(!rig_is_done(rig, 1, 0));
+	check(engine_stream_detach(rig->engine, &rig->contexts[1], rig->ranks[1].streams[0]));
+	check(engine_rank_detach(rig->engine, &rig->ranks[1].session.ranks[1]));
+	rig_submit(rig, 0, 0, (struct rig_item[]){ SEND(1, 0, 20) }, 1, 0);
+	rig_run(rig);
+	check_eq_int(fault_of(rig, 0)->cause, CAUSE_PEER_DEAD);
+	rig_free(rig);
+}
+
 /* Any process of the tenant can write the yard: a neighbour's context must not stay where a liar has put it. */
 TEST(lies_in_the_yard_are_mended)
 {
