@@ -347,7 +347,6 @@ static void *scheduler_main(void *arg)
 	struct scheduler *scheduler = arg;
 	uint32_t rounds = 0;	/* that did something, since the clock was read */
 
-	(void)pthread_setname_np(pthread_self(), "hccld-engine"); /* for top -H */
 	scheduler->worked_ns = scheduler->beat_ns = clock_now_ns();
 	while (!atomic_load_explicit(&scheduler->stop, memory_order_acquire)) {
 		bool worked = scheduler_pass(scheduler);
@@ -426,6 +425,9 @@ int scheduler_start(struct scheduler *scheduler)
 	atomic_store_explicit(&scheduler->options.beacon->awake, 1, memory_order_seq_cst);
 	r = -pthread_create(&scheduler->thread, NULL, scheduler_main, scheduler);
 	scheduler->started = r == 0;
+	/* by its creator: whoever hears that the daemon is ready finds the thread by its name (top -H, ping's test) */
+	if (scheduler->started)
+		(void)pthread_setname_np(scheduler->thread, "hccld-engine");
 	return r;
 }
 

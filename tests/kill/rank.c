@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One rank of a job that exchanges data with every other rank, round after round, until it is told to stop, or a peer is killed.
- *   rank FILE ROUNDS EXPECT   RANK_ID, RANK_SIZE, DEVICE_ID from the environment; rank 0 writes the root info to FILE
- * EXPECT: "ok": all rounds must pass with the right bytes (exit status 0).
+ *   rank FILE ROUNDS EXPECT [K|held]   RANK_ID, RANK_SIZE, DEVICE_ID from the environment; rank 0 writes the root info to FILE
+ * EXPECT: "ok": all rounds must pass with the right bytes (exit status 0). "held": the last one begins when standard input ends.
  *         "death K": some operation must fail with 507057 and name rank K within 2 s of the last success (exit status 0).
  *         "any": rounds may fail with a named error of ours; wrong bytes never (exit status 0, or 3 after an error).
  * Messages are of 8 B to 3 MiB; a byte of every page is checked, and the ends.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,7 @@ int main(int argc, char **argv)
 	aclrtStream stream = NULL;
 	HcclRootInfo root;
 	char wanted[32] = "";
+	bool is_held = argc > 4 && strcmp(argv[4], "held") == 0;
 	double last;
 	int r = 0;
 
@@ -148,6 +150,9 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	last = now();
 	for (round = 0; round < rounds; round++) {
+		if (is_held && round == rounds - 1)
+			while (read(STDIN_FILENO, wanted, 1) > 0)
+				;
 		r = exchange(comm, stream, send, receive, round);
 		if (r)
 			break;

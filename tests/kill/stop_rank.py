@@ -32,12 +32,15 @@ def verdict_names(daemon, hcclctl, pid, seconds):
 
 def one_turn(options, daemon, directory, rng, scale):
     problems = []
-    job = start_job(daemon, options.program, directory, 4, 4, 300, ["ok"])
+    job = start_job(daemon, options.program, directory, 4, 4, 300, ["ok", "held"], subprocess.PIPE)
     for process in job:
         process.stdout.readline()
     time.sleep(rng.random() * 0.1)
     victim = rng.randrange(4)
     job[victim].send_signal(signal.SIGSTOP)
+    for process in job:
+        process.stdin.close()  # the victim has its last round before it, so nobody can end
+        process.stdin = None
     bystanders = end_job(start_job(daemon, options.program, directory, 2, 2, 60, ["ok"]), 20 * scale)
     if any(r[0] != 0 for r in bystanders):
         problems.append("the others were hurt: %s" % bystanders)
