@@ -14,7 +14,8 @@
 #include "client/error.h"
 #include "client/exception.h"
 #include "client/hostfunc.h"
-#include "client/pause.h"
+#include "proto/pause.h"
+#include "proto/yielding.h"
 
 #define SPIN_NS 4000u	 /* a busy engine on another core answers in less */
 #define YIELD_NS 50000u	 /* then the price of a futex sleep is small against the wait */
@@ -22,6 +23,7 @@
 #define QUERY_LOOK 64u	 /* every so many queries in vain look whether the daemon is there */
 
 static _Atomic bool entangled;
+static struct yielding yielding;
 static _Atomic uint32_t waiting; /* threads of this process that wait for a stream */
 
 static bool is_over(const struct hccld_stream *stream, uint64_t target)
@@ -142,8 +144,9 @@ int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, ui
 	start = clock_now_ns();
 	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
 	if (!spin_if_it_pays(stream, target, start)) {
-		while (!is_over(stream, target) && clock_now_ns() < start + YIELD_NS)
-			sched_yield();
+		for (uint64_t now = start; !is_over(stream, target) && now < start + YIELD_NS; now = clock_now_ns())
+			if (!yielding_step(&yielding, start, now))
+				break;
 		r = wait_asleep(stream, session, target, deadline);
 	}
 	atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);

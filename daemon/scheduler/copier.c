@@ -17,6 +17,7 @@
 
 #include "scheduler/guard.h"
 #include "proto/clock.h"
+#include "proto/yielding.h"
 
 #define BOXES 4u
 #define BACKLOG_FOR_HELP (uint64_t)HCCLD_SLICE	/* below, handing out costs more than it brings */
@@ -33,11 +34,14 @@ struct worker {
 	struct box boxes[BOXES];
 	_Atomic uint32_t sleeping;
 	uint32_t filled, collected;	/* by the engine, so far */
+	struct yielding yielding;
+	const _Atomic uint32_t *awake;	/* the engine looks by itself; 0: write event_fd */
+	int event_fd;
 	pthread_t thread;
 };
 
 struct copier {
-	uint32_t count, out;
+	uint32_t count, crowded_count, out;
 	struct worker *workers;
 };
 
@@ -51,16 +55,24 @@ static void futex_wake_one(_Atomic uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+static void wake_engine(int event_fd)
+{
+	uint64_t one = 1;
+	ssize_t n = write(event_fd, &one, sizeof(one));
+
+	(void)n;	/* EAGAIN: the counter is full, so it wakes anyway */
+}
+
 static uint32_t worker_wait(struct worker *worker, struct box *box)
 {
 	uint64_t since = clock_now_ns();
 	uint32_t state;
 
 	while ((state = atomic_load_explicit(&box->state, memory_order_acquire)) != BOX_FULL && state != BOX_STOP) {
-		if (clock_now_ns() - since < SPIN_NS) {
-			sched_yield();
+		uint64_t now = clock_now_ns();
+
+		if (now - since < SPIN_NS && yielding_step(&worker->yielding, since, now))
 			continue;
-		}
 		atomic_store_explicit(&worker->sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
 		state = atomic_load_explicit(&box->state, memory_order_acquire);
@@ -84,6 +96,10 @@ static void *worker_main(void *arg)
 			return NULL;
 		slice->lost = guard_copy(slice->destination, slice->source, slice->bytes, slice->value, slice->non_temporal);
 		atomic_store_explicit(&box->state, BOX_DONE, memory_order_release);
+		/* with the engine's barrier between awake = 0 and its look at the boxes */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!atomic_load_explicit(worker->awake, memory_order_relaxed))
+			wake_engine(worker->event_fd);
 	}
 }
 
@@ -112,7 +128,16 @@ static void copier_stop(struct copier *copier)
 	}
 }
 
-int copier_new(uint32_t count, struct copier **ret_copier)
+/* Half of the cores are the clients', one is the engine's. */
+static uint32_t spare_cores(void)
+{
+	cpu_set_t set;
+	int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+	return cores >= 2 ? (uint32_t)cores / 2 - 1 : 0;
+}
+
+int copier_new(uint32_t count, const _Atomic uint32_t *awake, int event_fd, struct copier **ret_copier)
 {
 	struct copier *copier = calloc(1, sizeof(*copier));
 	int r;
@@ -125,7 +150,7 @@ int copier_new(uint32_t count, struct copier **ret_copier)
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		copier->workers[i] = (struct worker){ 0 };
+		copier->workers[i] = (struct worker){ .awake = awake, .event_fd = event_fd };
 		r = -pthread_create(&copier->workers[i].thread, NULL, worker_main, &copier->workers[i]);
 		if (r < 0) {
 			copier_stop(copier);
@@ -135,6 +160,7 @@ int copier_new(uint32_t count, struct copier **ret_copier)
 		}
 		copier->count++;
 	}
+	copier->crowded_count = count < spare_cores() ? count : spare_cores();
 	*ret_copier = copier;
 	return 0;
 }
@@ -179,8 +205,9 @@ static bool worker_help(struct copier *copier, struct worker *worker, struct eng
 	return true;
 }
 
-bool copier_run(struct copier *copier, struct engine *engine)
+bool copier_run(struct copier *copier, struct engine *engine, bool crowded)
 {
+	uint32_t count = crowded ? copier->crowded_count : copier->count;
 	bool moved = false, helped;
 
 	for (uint32_t i = 0; i < copier->count; i++)
@@ -188,7 +215,7 @@ bool copier_run(struct copier *copier, struct engine *engine)
 	/* one slice each, again and again: what is left is spread over the workers */
 	do {
 		helped = false;
-		for (uint32_t i = 0; i < copier->count; i++)
+		for (uint32_t i = 0; i < count; i++)
 			helped |= worker_help(copier, &copier->workers[i], engine);
 		moved |= helped;
 	} while (helped);
@@ -198,4 +225,15 @@ bool copier_run(struct copier *copier, struct engine *engine)
 bool copier_is_busy(const struct copier *copier)
 {
 	return copier->out != 0;
+}
+
+bool copier_has_done(const struct copier *copier)
+{
+	for (uint32_t i = 0; i < copier->count; i++) {
+		const struct worker *worker = &copier->workers[i];
+
+		if (atomic_load_explicit(&worker->boxes[worker->collected % BOXES].state, memory_order_acquire) == BOX_DONE)
+			return true;
+	}
+	return false;
 }

@@ -21,6 +21,7 @@
 #include "scheduler/copier.h"
 #include "scheduler/guard.h"
 #include "proto/clock.h"
+#include "proto/yielding.h"
 
 #define SPIN_NS 60000
 #define HEARTBEAT_MS 100
@@ -65,6 +66,7 @@ struct scheduler {
 	uint32_t crowded;		/* passes for which turns are short */
 	struct view_share own, *worker;	/* of yards without share; whose turn it was last */
 	bool worked;
+	struct yielding yielding;
 };
 
 /* ---- events: engine thread to control thread ---- */
@@ -304,7 +306,7 @@ static bool scheduler_pass(struct scheduler *scheduler)
 	scheduler->crowded -= scheduler->crowded > 0;
 	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next)
 		worked |= yard_run(scheduler, yard);
-	worked |= copier_run(scheduler->copier, scheduler->engine);
+	worked |= copier_run(scheduler->copier, scheduler->engine, scheduler->crowded > 0);
 	worked |= scheduler_copy_some(scheduler, since_ns);
 	atomic_fetch_add_explicit(&scheduler->passes, 1, memory_order_relaxed);
 	return worked;
@@ -336,7 +338,7 @@ static void scheduler_sleep(struct scheduler *scheduler)
 	/* with the barrier of whoever sets a bit: it sees awake = 0, or we see its bit */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!scheduler_bits_set(scheduler) && !atomic_load_explicit(&scheduler->incoming, memory_order_acquire) &&
-	    !atomic_load_explicit(&scheduler->stop, memory_order_acquire))
+	    !atomic_load_explicit(&scheduler->stop, memory_order_acquire) && !copier_has_done(scheduler->copier))
 		poll(&wait, 1, engine_polls(scheduler->engine) ? POLL_MS : HEARTBEAT_MS);
 	atomic_store_explicit(&beacon->awake, 1, memory_order_seq_cst);
 	scheduler_drain(scheduler->options.event_fd);
@@ -367,10 +369,10 @@ static void *scheduler_main(void *arg)
 		}
 		if (worked)
 			continue;
-		if (now_ns - scheduler->worked_ns < SPIN_NS || copier_is_busy(scheduler->copier) || scheduler->queue)
-			sched_yield();
-		else
-			scheduler_sleep(scheduler);
+		if ((now_ns - scheduler->worked_ns < SPIN_NS || copier_is_busy(scheduler->copier) || scheduler->queue) &&
+		    yielding_step(&scheduler->yielding, scheduler->worked_ns, now_ns))
+			continue;
+		scheduler_sleep(scheduler);
 	}
 	return NULL;
 }
@@ -401,7 +403,7 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 	if (r == 0)
 		r = guard_install();
 	if (r == 0)
-		r = copier_new(options->copy_threads, &scheduler->copier);
+		r = copier_new(options->copy_threads, &options->beacon->awake, options->event_fd, &scheduler->copier);
 	if (r < 0) {
 		scheduler_free(scheduler);
 		return r;
