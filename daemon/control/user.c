@@ -16,8 +16,8 @@
 #define PACKETS_AT_ONCE 16
 #define PACKETS_PER_TURN 4	/* of one connection */
 #define BURST_NS 500000000	/* after which a user is held back */
-#define DEBT_NS 125000000	/* the most that it is in debt: a second of waiting */
-#define REFILL_PART 8u		/* of the time that passes */
+#define DEBT_NS 62500000	/* the most that it is in debt: a second of waiting */
+#define REFILL_PART 16u		/* of the time that passes */
 #define JOBS_PER_USER 2u	/* libuv has four threads for all */
 
 struct job {

@@ -4,7 +4,7 @@
  * control thread. Users get turns in time, their connections one after the other, so that no number
  * of connections or requests of one user makes another wait for more than a turn of each.
  *
- * While somebody else has sessions, a user has an eighth of a core of this thread and its workers, after a burst: what a flood of
+ * While somebody else has sessions, a user has a sixteenth of a core of this thread and its workers, after a burst: what a flood of
  * requests makes the daemon do would be missing where others work. Root and the daemon's user are not held back.
  */
 #pragma once
