@@ -8,7 +8,8 @@
  * A victim that does nothing but communicate takes all of the engine that it can get; against a flood of copies or tasks its share is half.
  * One that computes half a millisecond between two operations ("paced") asks for less than its share, and keeps what it asks for.
  *
- * The flooder runs with SCHED_IDLE: what it takes of the cores by itself is the kernel's affair, what it makes the daemon do is ours.
+ * The flooder runs with SCHED_IDLE: what it takes of the cores by itself is the kernel's affair, what it makes the daemon do is ours. How much
+ * that still is shows in the first row, "spin", whose flooder does nothing but spin.
  * FLOOD_NICE=0 leaves it at normal priority. FLOOD_MS: length of a window (300), FLOOD_WINDOWS: pairs of them (8), FLOOD_KEEP: percent that
  * the paced victim must keep, else the exit status is 1. Needs root to be another user; otherwise flooder and victim are one tenant, which is said.
  */
@@ -32,6 +33,7 @@
 #include "proto/clock.h"
 #include "proto/control.pb-c.h"
 #include "proto/packet.h"
+#include "proto/pause.h"
 #include "tests/support/private_daemon.h"
 
 #define FLOOD_UID 61003u
@@ -88,6 +90,12 @@ static int flood_hello(Hccld__Control__Hello__Role role)
 		exit(1);
 	packet_close(&packet);
 	return fd;
+}
+
+static void flood_spin(void)
+{
+	for (;;)
+		cpu_pause();
 }
 
 static void flood_connects(void)
@@ -199,6 +207,7 @@ static const struct flood {
 	const char *name, *what;
 	void (*run)(void);
 } floods[] = {
+	{ "spin", "nothing of the daemon's: what a busy core alone costs", flood_spin },
 	{ "connects", "connections that never say anything", flood_connects },
 	{ "sessions", "processes that come and go", flood_sessions },
 	{ "requests", "32 connections with 64 requests each on the way", flood_requests },
@@ -277,7 +286,8 @@ static void job_measure(struct job *job, unsigned ms, struct result *result)
 		job_step(job);
 		now = clock_now_ns();
 		if (result->count < SAMPLES_MAX)
-			result->samples[result->count++] = now - before;
+			result->samples[result->count] = now - before;
+		result->count++;
 		for (before = now; now - before < job->pace_us * 1000ull;)
 			now = clock_now_ns();
 		before = now;
@@ -294,8 +304,10 @@ static int compare(const void *a, const void *b)
 
 static double percentile(struct result *result, double part)
 {
-	qsort(result->samples, result->count, sizeof(*result->samples), compare);
-	return result->count ? (double)result->samples[(uint32_t)(part * (result->count - 1))] / 1000 : 0;
+	uint32_t count = result->count < SAMPLES_MAX ? result->count : SAMPLES_MAX;
+
+	qsort(result->samples, count, sizeof(*result->samples), compare);
+	return count ? (double)result->samples[(uint32_t)(part * (count - 1))] / 1000 : 0;
 }
 
 /* CPU time of the daemon's threads together, in ms. */
