@@ -7,7 +7,6 @@
  *         "any": rounds may fail with a named error of ours; wrong bytes never (exit status 0, or 3 after an error).
  * Messages are of 8 B to 3 MiB; a byte of every page is checked, and the ends.
  */
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +119,14 @@ static int exchange(HcclComm comm, aclrtStream stream, unsigned char *send, unsi
 	return 0;
 }
 
+static void read_to_end(void)
+{
+	char byte;
+
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t rounds, round;
@@ -128,7 +135,6 @@ int main(int argc, char **argv)
 	aclrtStream stream = NULL;
 	HcclRootInfo root;
 	char wanted[32] = "";
-	bool is_held = argc > 4 && strcmp(argv[4], "held") == 0;
 	double last;
 	int r = 0;
 
@@ -150,9 +156,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	last = now();
 	for (round = 0; round < rounds; round++) {
-		if (is_held && round == rounds - 1)
-			while (read(STDIN_FILENO, wanted, 1) > 0)
-				;
+		if (round == rounds - 1 && argc > 4 && strcmp(argv[4], "held") == 0)
+			read_to_end();
 		r = exchange(comm, stream, send, receive, round);
 		if (r)
 			break;
