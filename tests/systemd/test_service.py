@@ -222,7 +222,10 @@ def case_reload():
     text = run("journalctl", "-u", "hccld.service", "-n", "20")[1]
     check("log_level is debug now" in text and "copy_threads" in text and "needs a restart" in text, text)
     configure("devices = many\n")
-    run("systemctl", "reload", "hccld.service")
+    check(run("systemctl", "reload", "hccld.service", ok=False)[0] != 0, "a wrong file is no error of reload")
+    text = run("journalctl", "-u", "hccld.service", "-n", "20")[1]
+    check("devices is 'many'" in text, text)
+    check(show("ActiveState") == "active", "it has ended")
     job.check_running(0.2)
     check(pid() == before, "another process")
     job.kill()
