@@ -239,6 +239,7 @@ int handle_memory_info(struct request *request)
 	struct session *session = request_session(request);
 	struct context *context = session_context(session, request->message->memory_info->context);
 	const struct account *account;
+	uint64_t left;
 
 	if (!context)
 		return request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
@@ -246,6 +247,10 @@ int handle_memory_info(struct request *request)
 	hccld__control__memory_info_reply__init(reply);
 	reply->total = account->total;
 	reply->free = account->total > account->used ? account->total - account->used : 0;
+	/* programs take a part of what is free: what their limit refuses is not free for them */
+	left = quota_left(session->quota, QUOTA_MEMORY);
+	if (reply->free > left)
+		reply->free = left;
 	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_MEMORY_INFO;
 	request->reply.memory_info = reply;
 	return 0;

@@ -107,12 +107,17 @@ struct quota *quota_unref(struct quota *quota)
 	return NULL;
 }
 
-bool quota_is_short(const struct quota *quota, enum quota_kind kind, uint64_t amount)
+uint64_t quota_left(const struct quota *quota, enum quota_kind kind)
 {
 	uint64_t limit = quota->registry->limits.values[kind];
 
 	/* a limit that was lowered may be below what is used */
-	return quota->used[kind] > limit || amount > limit - quota->used[kind];
+	return quota->used[kind] < limit ? limit - quota->used[kind] : 0;
+}
+
+bool quota_is_short(const struct quota *quota, enum quota_kind kind, uint64_t amount)
+{
+	return amount > quota_left(quota, kind);
 }
 
 int quota_charge(struct quota *quota, enum quota_kind kind, uint64_t amount)

@@ -59,6 +59,8 @@ struct quota *quota_unref(struct quota *quota);
 
 /* -EDQUOT: more than the limit. */
 int quota_charge(struct quota *quota, enum quota_kind kind, uint64_t amount);
+/* How much more would be granted. */
+uint64_t quota_left(const struct quota *quota, enum quota_kind kind);
 /* Would @amount more be refused? */
 bool quota_is_short(const struct quota *quota, enum quota_kind kind, uint64_t amount);
 /* What exists already: after a restart, whatever the limit says now. */
