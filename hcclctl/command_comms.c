@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hcclctl comms: communicators and their members. */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,38 +36,59 @@ static struct table *comms_table(const struct options *options)
 	return table_new(brief, sizeof(brief) / sizeof(brief[0]));
 }
 
+static bool is_in(const Hccld__Control__Member *member)
+{
+	return strcmp(member->state, "missing") && strcmp(member->state, "left") && strcmp(member->state, "dead");
+}
+
+/* Those who are not in it are what one looks for: they come first. */
 static void member_summary(const Hccld__Control__Comm *comm, char *buffer, size_t size)
 {
-	size_t length = 0;
+	size_t length = 0, shown = 0;
 
 	snprintf(buffer, size, "-");
-	for (size_t i = 0; i < comm->n_members && i < MEMBERS_SHOWN; i++) {
-		const Hccld__Control__Member *member = comm->members[i];
+	for (size_t i = 0; i < 2 * comm->n_members && shown < MEMBERS_SHOWN; i++) {
+		const Hccld__Control__Member *member = comm->members[i % comm->n_members];
+		bool in = is_in(member);
 
-		length += (size_t)snprintf(buffer + length, size - length, "%s%" PRIu32 ":",
-					   i ? " " : "", member->rank);
-		if (strcmp(member->state, "missing"))
-			length += (size_t)snprintf(buffer + length, size - length,
-						   "%" PRIu32 "@%" PRIu32, member->pid,
+		if (in != (i >= comm->n_members))
+			continue;
+		length += (size_t)snprintf(buffer + length, size - length, "%s%" PRIu32 ":", shown++ ? " " : "", member->rank);
+		if (in)
+			length += (size_t)snprintf(buffer + length, size - length, "%" PRIu32 "@%" PRIu32, member->pid,
 						   member->device);
 		else
-			length += (size_t)snprintf(buffer + length, size - length, "missing");
+			length += (size_t)snprintf(buffer + length, size - length, "%s", member->state);
 	}
 	if (comm->n_members > MEMBERS_SHOWN)
 		snprintf(buffer + length, size - length, " and %zu more",
 			 comm->n_members - MEMBERS_SHOWN);
 }
 
+/* "8", or "6 of 8" while there are others. */
+static void rank_count(const Hccld__Control__Comm *comm, char *buffer, size_t size)
+{
+	uint32_t in = 0;
+
+	for (size_t i = 0; i < comm->n_members; i++)
+		in += is_in(comm->members[i]);
+	if (in == comm->size)
+		snprintf(buffer, size, "%" PRIu32, in);
+	else
+		snprintf(buffer, size, "%" PRIu32 " of %" PRIu32, in, comm->size);
+}
+
 static void comms_row(struct table *table, const Hccld__Control__Comm *comm)
 {
-	char members[256], memory[TEXT_SHORT], age[TEXT_SHORT];
+	char members[256], ranks[32], memory[TEXT_SHORT], age[TEXT_SHORT];
 
 	member_summary(comm, members, sizeof(members));
+	rank_count(comm, ranks, sizeof(ranks));
 	table_row(table);
 	table_cell(table, "%" PRIu64, comm->comm);
 	table_cell(table, "%s", comm->name);
 	table_cell(table, "%s", comm->state);
-	table_cell(table, "%" PRIu32, comm->size);
+	table_cell(table, "%s", ranks);
 	table_cell(table, "%" PRIu32, comm->pairs);
 	table_cell(table, "%s", text_size(comm->memory, memory));
 	table_cell(table, "%" PRIu32, comm->uid);
