@@ -54,6 +54,7 @@ static void joiner_free(struct joiner *joiner)
 {
 	list_remove(&joiner->link);
 	joiner->session->joiner_count--;
+	joiner->session->quota->joiners--;
 	free(joiner);
 }
 
@@ -496,6 +497,7 @@ static int join_add(struct request *request, const Hccld__Control__JoinComm *joi
 		settings_write(comm, join->settings);
 	list_append(&session->joiners, &take_ptr(&joiner)->link);
 	session->joiner_count++;
+	session->quota->joiners++;
 	if (r == 1)
 		join_complete(comm); /* which frees this request with the others */
 	joins_arm(control);
@@ -526,6 +528,10 @@ int handle_join_comm(struct request *request)
 		r = request_fail(request, CAUSE_LIMIT,
 				 "a process has at most %u ranks in all its communicators",
 				 HCCLD_RANKS_PER_SESSION);
+	else if (session->quota->ranks + session->quota->joiners >= HCCLD_RANKS_PER_USER)
+		r = request_fail(request, CAUSE_LIMIT,
+				 "the processes of uid %" PRIu32 " have %u ranks, which is the most that one user may have",
+				 session->uid, HCCLD_RANKS_PER_USER);
 	else
 		r = join_add(request, join, comm, context);
 	if (r < 0 && comm->state == COMM_JOINING) {

@@ -379,6 +379,7 @@ static int rank_new(struct comm *comm, const struct joiner *joiner, struct rank 
 		slots_give(&session->rank_slots, index);
 		return r;
 	}
+	session->quota->ranks++;
 	*ret_rank = take_ptr(&rank);
 	return 0;
 }
@@ -388,6 +389,7 @@ static void rank_discard(struct rank *rank)
 {
 	struct session *session = rank->session;
 
+	session->quota->ranks--;
 	records_remove(rank->comm->registry->records, RECORD_RANK, rank->record);
 	session->ranks[VIEW_INDEX(rank->handle)] = NULL;
 	slots_give(&session->rank_slots, VIEW_INDEX(rank->handle));
@@ -574,6 +576,7 @@ int rank_restore(struct context *context, uint32_t index, struct comm *comm)
 	rank->record = index;
 	memcpy(rank->name, record->name, sizeof(rank->name));
 	rank->name[sizeof(rank->name) - 1] = 0;
+	session->quota->ranks++;
 	rank_publish(rank);
 	comm_set_tenant(comm, session);
 	return 0;

@@ -410,3 +410,77 @@ TEST(forged_digests_are_in_nobodys_way)
 {
 	meet_beside_forgery(true);
 }
+
+/* All ranks of a communicator; the last handle. */
+static uint64_t take_all_ranks(struct raw_client *client)
+{
+	struct raw_root root;
+	uint64_t context = raw_open_context(client, 0), rank = 0;
+
+	raw_root_info(client, &root);
+	for (uint32_t i = 0; i < HCCLD_RANKS_PER_SESSION; i++)
+		raw_join_send(client, &root, i, HCCLD_RANKS_PER_SESSION, context, 0);
+	for (uint32_t i = 0; i < HCCLD_RANKS_PER_SESSION; i++)
+		rank = check_joined(client, NULL, HCCLD_RANKS_PER_SESSION);
+	return rank;
+}
+
+static uint32_t join_alone(struct raw_client *client)
+{
+	struct raw_reply reply;
+	struct raw_root root;
+	uint32_t cause;
+
+	raw_root_info(client, &root);
+	raw_join_send(client, &root, 0, 1, raw_open_context(client, 1), 0);
+	check_eq_int(raw_receive(client, &reply), 0);
+	cause = reply.message->cause;
+	if (cause)
+		check_str_contains(reply.message->text, "have 65536 ranks, which is the most that one user may have");
+	raw_reply_free(&reply);
+	return cause;
+}
+
+static void wait_for_sessions(uint32_t count)
+{
+	struct raw_reply reply;
+	uint32_t sessions;
+
+	for (unsigned tries = 0;; tries++) {
+		raw_status(&reply);
+		sessions = reply.message->status->sessions;
+		raw_reply_free(&reply);
+		if (sessions == count)
+			return;
+		check(tries < 1500 * test_timeout_scale());
+		usleep(20000);
+	}
+}
+
+TEST(ranks_are_counted_for_each_user)
+{
+	enum { FULL = HCCLD_RANKS_PER_USER / HCCLD_RANKS_PER_SESSION };
+	struct raw_client clients[FULL], last;
+	uint64_t rank = 0;
+
+	start();
+	for (uint32_t i = 0; i < FULL; i++) {
+		raw_client_start(&clients[i], HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+		rank = take_all_ranks(&clients[i]);
+	}
+	raw_client_start(&last, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	check_eq_uint(join_alone(&last), CAUSE_LIMIT);
+	/* one that goes makes room for one */
+	raw_leave(&clients[FULL - 1], rank);
+	check_eq_uint(join_alone(&last), 0);
+	check_eq_uint(join_alone(&last), CAUSE_LIMIT);
+	/* a process that ends makes room for all that it had */
+	raw_client_stop(&clients[0]);
+	wait_for_sessions(FULL);
+	check_eq_uint(join_alone(&last), 0);
+	for (uint32_t i = 1; i < FULL; i++)
+		raw_client_stop(&clients[i]);
+	wait_for_sessions(1);
+	raw_client_stop(&last);
+	stop();
+}
