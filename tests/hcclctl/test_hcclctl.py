@@ -720,4 +720,8 @@ class RealQueries(Case):
 
 
 if __name__ == "__main__":
+    # whoever starts us in the background or by nohup has these ignored, and what the tests start would inherit it
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(verbosity=2)
