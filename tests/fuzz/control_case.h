@@ -6,14 +6,20 @@
 #include <stdint.h>
 
 #include "proto/control.pb-c.h"
+#include "proto/limits.h"
 #include "tests/fuzz/input.h"
 
 #define NUMBERS 32u
+#define EXPORT_KEYS 4u
 
-/* Numbers that replies have named, of all connections: contexts, segments, ranks, keys. */
+/* Numbers that replies have named, of all connections: contexts, segments, ranks, sessions, keys. */
 struct numbers {
-	uint64_t values[NUMBERS];
-	uint32_t next;
+	uint64_t values[NUMBERS], sessions[4];
+	uint32_t next, next_session, next_export;
+	struct {
+		unsigned char bytes[HCCLD_KEY_BYTES_MAX];
+		size_t size;
+	} exports[EXPORT_KEYS];
 	uint64_t key;
 	unsigned char secret[32];
 };

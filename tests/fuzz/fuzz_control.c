@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control thread, whole: connections, handlers, registry, teardown, restart; the engine passes in between, all in one thread. The
- * bytes are steps: requests on three connections (the third of another user, when root runs this) that are right in form or changed,
- * nonsense in the rings of their streams, hang-ups, time that passes, a new daemon on the registry of the old one.
+ * bytes are steps: requests on three connections (the second with little room for replies, the third of another user, when root runs
+ * this) that are right in form or changed, nonsense in the rings of their streams, replies and events that nobody reads, hang-ups,
+ * limits that change, time that passes, a new daemon on the registry of the old one.
  *
  * After the steps all connections are closed: nothing may be left, no descriptor, no object, no byte that is accounted for.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -18,6 +20,7 @@
 #include "base/loop.h"
 #include "control/connection.h"
 #include "control/control.h"
+#include "control/monitor.h"
 #include "proto/packet.h"
 #include "registry/context.h"
 #include "registry/registry.h"
@@ -34,23 +37,54 @@
 #define PACKET_ROOM 16384u
 #define TURNS_MAX 1000u
 #define OTHER_USER 65534u
+#define NARROW_BYTES 2304 /* the least that the kernel gives, for a few events */
+#define FDS_MAX 16u
 
 static struct loop *loop;
 static struct registry *registry;
 static struct control *control;
-static int listen_fd = -1;
+static int listen_fd = -1, user_namespace_fd = -1, net_namespace_fd = -1;
 static int clients[CLIENTS];
-static bool said_hello[CLIENTS];
+static bool said_hello[CLIENTS], is_deaf[CLIENTS];
 static struct numbers numbers;
 static uint64_t next_id;
 static unsigned int restarts;
 
 /* ---- the daemon ---- */
 
+/* Two settings are as good as all. */
+static bool some_setting(void *data, size_t index, struct control_setting *ret_setting)
+{
+	*ret_setting = (struct control_setting){ .section = "section", .key = "key", .initial = "", .help = "", .value = "1",
+						 .where = "", .allowed = "0 or 1" };
+	return index < 2;
+}
+
+static const char *some_files(void *data)
+{
+	return "one\ntwo\n";
+}
+
+static void set_log_level(void *data, uint32_t level, uint32_t uid)
+{
+	insist(level <= LOG_LEVEL_DEBUG);
+}
+
+static struct quota_limits no_limits(void)
+{
+	struct quota_limits limits;
+
+	for (unsigned int i = 0; i < QUOTA_KINDS; i++)
+		limits.values[i] = UINT64_MAX;
+	return limits;
+}
+
 static void daemon_start(void)
 {
-	static const struct registry_options options = { .device_count = 2, .device_memory = 4 << 20, .host_memory = 4 << 20 };
-	static const struct control_options control_options = { .version = "0", .soc_name = "soc", .socket_path = "/socket" };
+	struct registry_options options = { .device_count = 2, .device_memory = 4 << 20, .host_memory = 4 << 20, .limits = no_limits() };
+	static const struct control_options control_options = { .version = "0", .soc_name = "soc", .socket_path = "/socket",
+								.connections_per_user = 4, .requests_per_user = 4,
+								.hooks = { NULL, some_setting, some_files, set_log_level } };
 	bool is_inherited;
 
 	insist(registry_new(&options, memory_store(), &registry, &is_inherited) == 0);
@@ -91,6 +125,8 @@ static void daemon_once(void)
 	insist(loop_new(&loop) == 0);
 	/* nobody connects to this one, whose name the kernel makes up: connections are made below */
 	listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	user_namespace_fd = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
+	net_namespace_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	insist(listen_fd >= 0 && bind(listen_fd, (const struct sockaddr *)&any, sizeof(any)) == 0 && listen(listen_fd, 1) == 0);
 	daemon_start();
 }
@@ -100,16 +136,23 @@ static void daemon_once(void)
 static void client_open(unsigned int index)
 {
 	bool is_other = index == 2 && geteuid() == 0;
-	int sockets[2];
+	int sockets[2], r;
 
 	if (is_other)
 		insist(seteuid(OTHER_USER) == 0);
 	insist(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
 	if (is_other)
 		insist(seteuid(0) == 0);
-	insist(connection_new(control, sockets[1], false) == 0);
+	if (index == 1)
+		insist(setsockopt(sockets[1], SOL_SOCKET, SO_SNDBUF, &(int){ NARROW_BYTES }, sizeof(int)) == 0);
+	r = connection_new(control, sockets[1], false);
+	insist(r == 0 || r == -EDQUOT);
+	if (r < 0) {
+		close(sockets[0]);
+		return;
+	}
 	clients[index] = sockets[0];
-	said_hello[index] = false;
+	said_hello[index] = is_deaf[index] = false;
 }
 
 static void client_close(unsigned int index)
@@ -119,10 +162,10 @@ static void client_close(unsigned int index)
 	clients[index] = -1;
 }
 
-static void client_send(unsigned int index, const unsigned char *data, size_t size, unsigned int fd_count)
+static void client_send(unsigned int index, const unsigned char *data, size_t size, const int *fds, unsigned int fd_count)
 {
 	union {
-		char space[CMSG_SPACE(16 * sizeof(int))];
+		char space[CMSG_SPACE(FDS_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} ancillary = { 0 };
 	struct iovec iov = { .iov_base = (void *)data, .iov_len = size };
@@ -136,10 +179,21 @@ static void client_send(unsigned int index, const unsigned char *data, size_t si
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		for (unsigned int i = 0; i < fd_count; i++)
-			memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &listen_fd, sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, fd_count * sizeof(int));
 	}
 	(void)!sendmsg(clients[index], &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* One of a user namespace is right, in HELLO alone: too many, or of something else, or too late. */
+static unsigned int some_fds(struct input *input, int *fds)
+{
+	const int kinds[] = { user_namespace_fd, listen_fd, net_namespace_fd };
+	uint8_t mode = input_byte(input);
+	unsigned int count = mode < 64 ? mode % 13 : mode < 96;
+
+	for (unsigned int i = 0; i < count; i++)
+		fds[i] = mode % 4 == 0 || kinds[mode % 3] < 0 ? user_namespace_fd : kinds[mode % 3];
+	return user_namespace_fd < 0 ? 0 : count;
 }
 
 /* Every reply is whole, and an error says what it is. */
@@ -147,7 +201,7 @@ static void client_read(unsigned int index)
 {
 	static struct packet packet;
 
-	while (clients[index] >= 0) {
+	while (clients[index] >= 0 && !is_deaf[index]) {
 		int r = packet_receive(clients[index], &packet, MSG_DONTWAIT);
 		Hccld__Control__Reply *reply;
 
@@ -169,6 +223,12 @@ static void client_read(unsigned int index)
 	}
 }
 
+static void clients_read(void)
+{
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		client_read(i);
+}
+
 /* ---- nonsense in shared memory ---- */
 
 static struct session *some_session(struct input *input)
@@ -187,7 +247,7 @@ static struct session *some_session(struct input *input)
 static void some_item(struct input *input, union stream_slot *slot)
 {
 	uint8_t mode = input_byte(input);
-	struct item item = { .kind = mode % 6,
+	struct item item = { .kind = mode % 7,
 			     .peer = mode / 16 % 4,
 			     .bytes = input_size(input),
 			     .segment = numbers_take(&numbers, input),
@@ -201,6 +261,25 @@ static void some_item(struct input *input, union stream_slot *slot)
 		item.state = ITEM_FAILED;
 		item.next = input_byte(input);
 	}
+	memcpy(slot, &item, sizeof(item));
+}
+
+/* Events, host functions, values: at places of any segment, some of which are events. */
+static void some_meeting(struct input *input, struct task *task, union stream_slot *slot)
+{
+	uint8_t mode = input_byte(input);
+	struct item item = { .kind = mode < 248 ? ITEM_PLACE : mode % 8,
+			     .data_type = mode / 8 % 8 < 6 ? mode / 8 % 4 : input_byte(input),
+			     .segment = numbers_take(&numbers, input),
+			     .offset = mode & 4 ? input_size(input) : mode / 64 * 8 };
+
+	item.number = input_size(input);
+	*task = (struct task){ .kind = TASK_RECORD + mode % 5,
+			       .flags = mode & 8 ? TASK_NO_BLOCK : 0,
+			       .timeout_ms = mode & 0x20,
+			       .first_lane = LANE_END };
+	task->item_count = task->kind != TASK_HOST;
+	task->slot_count = (uint16_t)(task->item_count + 1);
 	memcpy(slot, &item, sizeof(item));
 }
 
@@ -233,6 +312,9 @@ static void submit(struct input *input)
 	}
 	for (uint32_t i = 0; i < count; i++)
 		some_item(input, &ring->slots[(tail + 1 + i) % HCCLD_STREAM_SLOTS]);
+	if (mode == 0x44 || mode == 0x48 || mode % 16 == 0)
+		some_meeting(input, &task, &ring->slots[(tail + 1) % HCCLD_STREAM_SLOTS]);
+	task.epoch = input_byte(input) % 8 < 6 ? 0 : input_byte(input) % 4;
 	memcpy(&ring->slots[tail % HCCLD_STREAM_SLOTS].task, &task, sizeof(task));
 	atomic_store(&ring->tail, tail + task.slot_count);
 	if (mode & 8) { /* the engine is not told */
@@ -278,19 +360,22 @@ static void message(struct input *input, unsigned int index, bool is_spoilt)
 {
 	static unsigned char data[PACKET_ROOM];
 	unsigned int fd_count = 0;
+	int fds[FDS_MAX];
 	size_t size;
 
 	if (!said_hello[index]) {
 		size = message_hello(input, ++next_id, data);
+		fd_count = some_fds(input, fds);
 		said_hello[index] = true;
 	} else {
 		size = message_make(input, &numbers, ++next_id, data);
 	}
 	if (is_spoilt) {
 		spoil(input, data, &size);
-		fd_count = input_byte(input) % 64 < 2 ? input_byte(input) % 13 : 0;
+		if (input_byte(input) % 64 < 2)
+			fd_count = some_fds(input, fds);
 	}
-	client_send(index, data, size, fd_count);
+	client_send(index, data, size, fds, fd_count);
 }
 
 static void raw_packet(struct input *input, unsigned int index)
@@ -299,9 +384,32 @@ static void raw_packet(struct input *input, unsigned int index)
 
 	if (size > input->size)
 		size = input->size;
-	client_send(index, input->data, size, 0);
+	client_send(index, input->data, size, NULL, 0);
 	input->data += size;
 	input->size -= size;
+}
+
+/* What the daemon's own process does. */
+static void daemon_step(struct input *input)
+{
+	uint8_t what = input_byte(input);
+	struct quota_limits limits = registry->limits;
+
+	switch (what % 8) {
+	case 0: /* what others do, for those who watch */
+		for (uint8_t i = what / 8; i; i--)
+			monitor_admin(control, "drain", 0, "");
+		break;
+	case 1: /* SIGTERM */
+		control->is_leaving = what & 0x80;
+		break;
+	case 2: /* the next ones are another tenant's */
+		control->options.tenant_has_cgroup = what & 0x80;
+		break;
+	default:
+		limits.values[what / 8 % QUOTA_KINDS] = what & 0x80 ? UINT64_MAX : input_size(input);
+		quotas_set_limits(registry, &limits);
+	}
 }
 
 static void step(struct input *input)
@@ -352,10 +460,28 @@ static void step(struct input *input)
 		for (uint8_t i = input_byte(input) % 8; i; i--)
 			message(input, index, false);
 		break;
+	case 60: /* replies and events wait until it listens again, or hangs up */
+		is_deaf[index] = !is_deaf[index];
+		break;
+	case 61: /* HELLO once more, as after a restart */
+		said_hello[index] = false;
+		break;
+	case 62:
+		daemon_step(input);
+		break;
 	}
 	turn();
-	for (unsigned int i = 0; i < CLIENTS; i++)
-		client_read(i);
+	clients_read();
+}
+
+/* What a daemon keeps that is no session's. */
+static void daemon_reset(void)
+{
+	struct quota_limits limits = no_limits();
+
+	quotas_set_limits(registry, &limits);
+	registry_undrain(registry);
+	control->is_leaving = control->options.tenant_has_cgroup = false;
 }
 
 static void check_empty(void)
@@ -366,6 +492,7 @@ static void check_empty(void)
 	}
 	/* root infos of sessions that a restart has dropped */
 	registry_sweep(registry);
+	insist(control->monitor_count == 0 && control->probe_count == 0);
 	insist(registry->session_count == 0 && control->connection_count == 0);
 	insist(registry->comm_count == 0 && registry->stream_count == 0);
 	insist(registry->host.used == 0);
@@ -417,6 +544,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&numbers, 0, sizeof(numbers));
 	for (unsigned int i = 0; i < CLIENTS; i++)
 		clients[i] = -1;
+	daemon_reset();
 	while (!input_is_empty(&input))
 		step(&input);
 	for (unsigned int i = 0; i < CLIENTS; i++)

@@ -174,7 +174,10 @@ void scheduler_beat(struct scheduler *scheduler, uint64_t later_ns)
 				continue;
 			engine_mend(context);
 			engine_check_timeouts(scheduler->engine, context, clock_now_ns() + later_ns);
+			engine_wake_forgotten(context);
 		}
+	engine_look_at_held(scheduler->engine);
+	(void)engine_poll(scheduler->engine);
 }
 
 struct scheduler *scheduler_free(struct scheduler *scheduler)
