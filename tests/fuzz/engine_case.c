@@ -10,17 +10,19 @@
 
 #include "engine/executor.h"
 #include "proto/clock.h"
+#include "proto/status.h"
 #include "tests/fuzz/input.h"
 #include "tests/support/rig.h"
 
 #define SIDE_INDEX 100u
 #define SIDE_ID VIEW_ID(1, SIDE_INDEX)
 #define SIDE_ITEMS 64u
+#define IMPORT_INDEX 101u	/* memory of rank 1, from a byte on that is no word's first */
+#define IMPORT_ID VIEW_ID(1, IMPORT_INDEX)
+#define IMPORT_OFFSET ((3u << 20) + 4)
 #define CHANGES_MAX 32u
 #define TASKS_MAX 6u
 #define ROUNDS_MAX 100000u
-#define HONEST_SMALL 100u
-#define HONEST_LARGE 300000u
 
 /* A word that is written when the executor has passed @delay further points. */
 struct change {
@@ -31,10 +33,12 @@ struct change {
 };
 
 static struct rig *rig;
+static struct view_share share;
 static struct item side[SIDE_ITEMS];
 static struct change changes[CHANGES_MAX];
 static uint32_t change_count, change_next;
 static enum engine_target target;
+static bool is_truncated;	/* the liar's memory, whose pages are gone */
 
 void engine_crash_point(int point)
 {
@@ -64,6 +68,8 @@ static uint64_t some_segment(struct input *input)
 		return input_word(input, 8);
 	case 3:
 		return 0;
+	case 4:
+		return IMPORT_ID;
 	default:
 		return rig->ranks[0].segment;
 	}
@@ -120,6 +126,69 @@ static uint32_t link_items(struct input *input, struct item *items, uint32_t cou
 	return is_honest ? first : (uint32_t)input_byte(input) - 1;
 }
 
+/* Of the rank as it is, or as it was, or as it will be. */
+static uint32_t some_epoch(struct input *input)
+{
+	uint8_t mode = input_byte(input);
+	uint32_t epoch = atomic_load(&rig->comm.region->members[0].epoch);
+
+	return mode < 192 ? epoch : mode < 240 ? epoch - mode % 4 : (uint32_t)input_size(input);
+}
+
+/* An event, a host function, a word: as an honest client writes it, or with lies. */
+static void put_meeting(struct input *input, struct stream_ring *ring)
+{
+	uint64_t tail = atomic_load(&ring->tail);
+	uint8_t mode = input_byte(input), place = input_byte(input);
+	struct item item = { .kind = ITEM_PLACE,
+			     .data_type = place / 16 % 4,
+			     .segment = mode & 0x40 ? some_segment(input) : rig->ranks[0].segment,
+			     .offset = place & 0x40 ? input_size(input) : place % 16 * 8 };
+	struct task task = { .kind = TASK_RECORD + mode % 5,
+			     .flags = mode & 8 ? TASK_NO_BLOCK : 0,
+			     .timeout_ms = mode & 16,
+			     .first_lane = LANE_END };
+
+	atomic_init(&item.number, place & 0x80 ? input_size(input) : place % 8);
+	task.item_count = task.kind != TASK_HOST;
+	task.slot_count = (uint16_t)(1 + task.item_count);
+	if (mode & 0x80) {
+		uint8_t lies = input_byte(input);
+
+		item.kind = lies & 1 ? input_byte(input) % 8 : ITEM_PLACE;
+		item.data_type = lies & 2 ? input_byte(input) : item.data_type;
+		task.item_count = lies & 4 ? (uint32_t)input_size(input) : task.item_count;
+		task.slot_count = (uint16_t)(lies & 8 ? input_size(input) : task.item_count + 1);
+		task.rank = lies & 16 ? rig->ranks[0].handle : 0;
+		task.side = lies & 32 ? some_segment(input) : 0;
+		task.number = lies & 64 ? input_size(input) : 0;
+		task.outcome = lies & 128;
+	}
+	if (task.side == SIDE_ID)
+		memcpy(&side[0], &item, sizeof(item));
+	memcpy(&ring->slots[(tail + 1) % HCCLD_STREAM_SLOTS].item, &item, sizeof(item));
+	memcpy(&ring->slots[tail % HCCLD_STREAM_SLOTS].task, &task, sizeof(task));
+	atomic_store(&ring->tail, tail + task.slot_count % HCCLD_STREAM_SLOTS);
+}
+
+/* What its process says of host functions, and what it wants after a failure. */
+static void put_words(struct input *input, struct stream_ring *ring)
+{
+	uint8_t mode = input_byte(input);
+	uint64_t completed = atomic_load(&ring->completed);
+
+	if (mode & 1)
+		atomic_store(&ring->host_done, mode & 2 ? input_size(input) : completed + 1);
+	if (mode & 4)
+		atomic_store(&ring->stop_on_failure, mode & 8 ? input_byte(input) : 1);
+	if (mode & 16)
+		atomic_store(&ring->fault_seen, atomic_load(&ring->fault_count));
+	if (mode & 32)
+		atomic_store(&ring->stopped, 0);
+	if (mode & 64)
+		atomic_store(&session_host(rig->ranks[0].session.region)->sleepers, mode & 128);
+}
+
 static void put_task(struct input *input, struct stream_ring *ring)
 {
 	uint64_t tail = atomic_load(&ring->tail);
@@ -132,7 +201,8 @@ static void put_task(struct input *input, struct stream_ring *ring)
 			     .item_count = count,
 			     .rank = rig->ranks[0].handle,
 			     .side = in_side ? SIDE_ID : 0,
-			     .timeout_ms = mode & 4 ? 1 : 0 };
+			     .timeout_ms = mode & 4 ? 1 : 0,
+			     .epoch = some_epoch(input) };
 
 	if (mode & 8) {
 		task.slot_count = (uint16_t)input_size(input);
@@ -169,7 +239,10 @@ static unsigned char *some_place(struct input *input)
 	if (which % 8 == 0)
 		return (unsigned char *)side + word % (sizeof(side) - 8);
 	if (which % 8 == 1) /* magic, tail, the executor's own words */
-		return (unsigned char *)rig->ranks[0].streams[which / 8 % RIG_STREAMS] + word % 256 / 4 * 4;
+		return (unsigned char *)rig->ranks[0].streams[which / 8 % RIG_STREAMS] +
+		       word % offsetof(struct stream_ring, slots) / 4 * 4;
+	if (which % 8 == 3) /* events and values */
+		return rig->ranks[0].memory + word % 512;
 	if (which % 8 == 2) /* the yard is everybody's */
 		return (unsigned char *)rig->contexts[which / 8 % 3].words + word % sizeof(struct yard_context) / 4 * 4;
 	return (unsigned char *)rig->ranks[0].streams[which / 8 % RIG_STREAMS]->slots + word % (32 * sizeof(union stream_slot));
@@ -211,56 +284,12 @@ static void put_offer(struct input *input)
 	atomic_store(&pair->tail, tail + 1);
 }
 
-/* ---- what honest ranks do ---- */
-
-static bool honest_has_room(uint32_t rank)
-{
-	const struct stream_ring *ring = rig->ranks[rank].streams[1];
-
-	return atomic_load(&ring->tail) - atomic_load(&ring->completed) < 64;
-}
-
-static void honest_with_liar(struct input *input)
-{
-	static const uint64_t sizes[] = { 0, 1, 8, 40, 41, 100, 4096, 32768, 32769, 300000 };
-	uint32_t rank = 1 + input_byte(input) % 2;
-	uint8_t size = input_byte(input);
-	struct rig_item item = { size & 0x80 ? ITEM_SEND : ITEM_RECEIVE, 0, 2 << 20,
-				 size & 0x40 ? input_size(input) % RIG_MEMORY / 2 : sizes[size % 10], 7 };
-
-	if (honest_has_room(rank))
-		rig_submit(rig, rank, 1, &item, 1, input_byte(input) % 2);
-}
-
-static void honest_barrier(void)
-{
-	if (!honest_has_room(1) || !honest_has_room(2))
-		return;
-	rig_submit_barrier(rig, 1, 1);
-	rig_submit_barrier(rig, 2, 1);
-}
-
-static void honest_exchange(void)
-{
-	memset(rig->ranks[1].memory, 0x5a, HONEST_SMALL);
-	memset(rig->ranks[1].memory + (1 << 20), 0xa5, HONEST_LARGE);
-	memset(rig->ranks[2].memory, 0, HONEST_SMALL);
-	memset(rig->ranks[2].memory + (1 << 20), 0, HONEST_LARGE);
-	rig_submit(rig, 1, 0, (struct rig_item[]){ { ITEM_SEND, 2, 0, HONEST_SMALL, 7 }, { ITEM_SEND, 2, 1 << 20, HONEST_LARGE, 7 } }, 2, 0);
-	rig_submit(rig, 2, 0, (struct rig_item[]){ { ITEM_RECEIVE, 1, 0, HONEST_SMALL, 7 }, { ITEM_RECEIVE, 1, 1 << 20, HONEST_LARGE, 7 } }, 2, 0);
-}
-
-static void honest_check(void)
-{
-	insist(rig_is_done(rig, 1, 0) && rig_is_done(rig, 2, 0));
-	insist(atomic_load(&rig->ranks[1].streams[0]->fault_count) == 0 && atomic_load(&rig->ranks[2].streams[0]->fault_count) == 0);
-	for (uint32_t i = 0; i < HONEST_SMALL; i++)
-		insist(rig->ranks[2].memory[i] == 0x5a);
-	for (uint32_t i = 0; i < HONEST_LARGE; i += 997)
-		insist(rig->ranks[2].memory[(1 << 20) + i] == 0xa5);
-}
-
 /* ---- the run ---- */
+
+static bool is_of_liar(const void *address)
+{
+	return (uintptr_t)address - (uintptr_t)rig->ranks[0].memory < RIG_MEMORY;
+}
 
 static bool slice_run(void)
 {
@@ -272,9 +301,23 @@ static bool slice_run(void)
 		memmove(slice.destination, slice.source, slice.bytes);
 	else
 		memset(slice.destination, slice.value, slice.bytes);
-	slice.lost = NULL;
+	slice.lost = !is_truncated	      ? NULL :
+		     is_of_liar(slice.source) ? slice.source :
+		     is_of_liar(slice.destination) ? slice.destination :
+						     NULL;
 	engine_slice_done(rig->engine, &slice);
 	return true;
+}
+
+static void beat(void)
+{
+	for (uint32_t i = 0; i < rig->size; i++) {
+		engine_mend(&rig->contexts[i]);
+		engine_wake_forgotten(&rig->contexts[i]);
+	}
+	engine_look_at_held(rig->engine);
+	(void)engine_poll(rig->engine);
+	(void)rig_host(rig);
 }
 
 /* Until nothing moves; the liar's context may have something for ever. A heartbeat now and then. */
@@ -284,8 +327,7 @@ static void run(uint32_t rounds)
 
 	for (uint32_t round = 0; (worked || round % 16) && round < rounds; round++) {
 		if (round % 16 == 0)
-			for (uint32_t i = 0; i < rig->size; i++)
-				engine_mend(&rig->contexts[i]);
+			beat();
 		worked = slice_run();
 		for (uint32_t i = 0; i < rig->size; i++)
 			if (atomic_load(rig->contexts[i].bit_word) & rig->contexts[i].bit)
@@ -293,11 +335,77 @@ static void run(uint32_t rounds)
 	}
 }
 
+/* As registry/suspend.c: the words first. */
+static void liar_suspends(bool is_suspended)
+{
+	struct comm_region *region = rig->comm.region;
+	struct comm_member *member = &region->members[0];
+	uint32_t epoch = atomic_load(&member->epoch);
+
+	if ((epoch & 1) == is_suspended)
+		return;
+	if (is_suspended)
+		atomic_store(&member->suspended_at, atomic_fetch_add(&region->suspensions, 1) + 1);
+	else
+		atomic_store(&member->resumed_at, atomic_load(&region->suspensions));
+	atomic_store(&member->epoch, epoch + 1);
+	if (is_suspended)
+		insist(engine_rank_suspend(rig->engine, &rig->ranks[0].session.ranks[0]));
+	else
+		engine_rank_resume(rig->engine, &rig->ranks[0].session.ranks[0]);
+}
+
+static void liar_frees(uint32_t index)
+{
+	struct view_segment *segment = &rig->ranks[0].session.segments[index];
+
+	atomic_store(&segment->retired, 1);
+	insist(engine_segment_detach(rig->engine, &rig->ranks[0].session, atomic_load(&segment->id)));
+}
+
+/* What its process asks the daemon for, or does to its memory. */
+static void liar_asks(struct input *input)
+{
+	uint8_t what = input_byte(input);
+
+	switch (what % 8) {
+	case 0:
+	case 1:
+		liar_suspends(what % 8);
+		break;
+	case 2:
+		liar_frees(what & 0x80 ? SIDE_INDEX : 0);
+		break;
+	case 3:
+		atomic_store(&share.pending_limit, input_size(input));
+		break;
+	case 4: /* an export of rank 1 ends */
+		atomic_store(&rig->ranks[0].session.segments[IMPORT_INDEX].retired, 1);
+		insist(engine_memory_detach(rig->engine, rig->ranks[1].memory + IMPORT_OFFSET, RIG_MEMORY - IMPORT_OFFSET));
+		break;
+	case 5:
+		is_truncated = true;
+		break;
+	default:
+		insist(engine_stream_drop(rig->engine, &rig->contexts[0], rig->ranks[0].streams[what / 8 % RIG_STREAMS], what & 0x20,
+					  CAUSE_STREAM_ABORTED));
+	}
+}
+
+static void restart(void)
+{
+	/* private to the executor, which counts them again */
+	memset(&share, 0, sizeof(share));
+	for (uint32_t i = 0; i < rig->size * rig->size; i++)
+		rig->comm.pairs[i].pending = 0;
+	rig_restart(rig);
+}
+
 static void step(struct input *input)
 {
 	uint8_t what = input_byte(input);
 
-	switch (what % 12) {
+	switch (what % 16) {
 	case 0:
 	case 1:
 	case 2:
@@ -309,7 +417,7 @@ static void step(struct input *input)
 		break;
 	case 4:
 	case 5:
-		honest_with_liar(input);
+		honest_with_liar(rig, input);
 		break;
 	case 6:
 		engine_check_timeouts(rig->engine, &rig->contexts[what / 16 % 3], clock_now_ns() + 2000000000ull);
@@ -321,10 +429,25 @@ static void step(struct input *input)
 		if (target == TARGET_OFFERS)
 			put_offer(input);
 		else
-			honest_barrier();
+			honest_barrier(rig);
 		break;
 	case 9:
-		rig_restart(rig);
+		restart();
+		break;
+	case 10:
+	case 11:
+		put_meeting(input, rig->ranks[0].streams[what / 16 % RIG_STREAMS]);
+		rig_notify(rig, &rig->contexts[0]);
+		break;
+	case 12:
+		put_words(input, rig->ranks[0].streams[what / 16 % RIG_STREAMS]);
+		rig_notify(rig, &rig->contexts[0]);
+		break;
+	case 13:
+		liar_asks(input);
+		break;
+	case 14:
+		honest_meeting(rig);
 		break;
 	default:
 		run(1 + what % 32);
@@ -342,12 +465,9 @@ static void liar_ends(void)
 		insist(engine_stream_detach(rig->engine, context, rig->ranks[0].streams[s]));
 	insist(engine_rank_detach(rig->engine, &rig->ranks[0].session.ranks[0]));
 	insist(engine_context_detach(rig->engine, context));
-	for (uint32_t i = 0; i < 2; i++) {
-		struct view_segment *segment = &rig->ranks[0].session.segments[i ? SIDE_INDEX : 0];
-
-		atomic_store(&segment->retired, 1);
-		insist(engine_segment_detach(rig->engine, &rig->ranks[0].session, atomic_load(&segment->id)));
-	}
+	liar_frees(0);
+	liar_frees(SIDE_INDEX);
+	liar_frees(IMPORT_INDEX);
 }
 
 static void clear_rank(uint32_t index)
@@ -360,6 +480,9 @@ static void clear_rank(uint32_t index)
 	}
 	memset(rank->context->words, 0, sizeof(*rank->context->words));
 	rank->context->dirty = rank->context->broken = rank->context->starved = false;
+	rank->context->watches = rank->context->polls = false;
+	rank->context->cut_ring = NULL;
+	rank->context->share = &share;
 	atomic_store(&rank->session.segments[index].retired, 0);
 	atomic_store(&rank->session.ranks[index].handle, rank->handle);
 	atomic_store(&rig->comm.contexts[index], rank->context);
@@ -367,10 +490,19 @@ static void clear_rank(uint32_t index)
 	atomic_store(&rig->comm.region->members[index].word, MEMBER_ALIVE);
 }
 
+static struct view_segment *liar_segment(uint32_t index, void *base, uint64_t size)
+{
+	struct view_segment *segment = &rig->ranks[0].session.segments[index];
+
+	segment->base = base;
+	segment->size = size;
+	atomic_store(&segment->retired, 0);
+	atomic_store(&segment->id, VIEW_ID(1, index));
+	return segment;
+}
+
 static void start(void)
 {
-	struct view_segment *segment;
-
 	if (!rig)
 		rig = rig_new(3, false);
 	for (uint32_t i = 0; i < rig->size * rig->size; i++) {
@@ -379,18 +511,21 @@ static void start(void)
 		if (ring)
 			memset(ring, 0, sizeof(*ring));
 		insist(!rig->comm.pairs[i].transfer);
+		rig->comm.pairs[i].pending = 0;
 	}
+	rig->comm.share = &share;
+	atomic_store(&share.pending, 0);
+	atomic_store(&share.pending_limit, 0);
+	memset(rig->ranks[0].memory, 0, 4096);
+	atomic_store(&rig->comm.region->suspensions, 0);
 	atomic_store(&rig->comm.region->barriers_done, 0);
 	memset(rig->yard->bits, 0, sizeof(rig->yard->bits));
 	for (uint32_t i = 0; i < rig->size; i++)
 		clear_rank(i);
 	memset(side, 0, sizeof(side));
-	segment = &rig->ranks[0].session.segments[SIDE_INDEX];
-	segment->base = (unsigned char *)side;
-	segment->size = sizeof(side);
-	segment->kind = 2;
-	atomic_store(&segment->retired, 0);
-	atomic_store(&segment->id, SIDE_ID);
+	liar_segment(SIDE_INDEX, side, sizeof(side))->kind = 2;
+	liar_segment(IMPORT_INDEX, rig->ranks[1].memory + IMPORT_OFFSET, RIG_MEMORY - IMPORT_OFFSET)->is_import = true;
+	is_truncated = false;
 	change_count = 0;
 }
 
@@ -400,17 +535,18 @@ void engine_case(const uint8_t *data, size_t size, enum engine_target which)
 
 	target = which;
 	start();
-	honest_exchange();
+	honest_exchange(rig);
 	while (!input_is_empty(&input))
 		step(&input);
+	atomic_store(&share.pending_limit, 0);
 	/* with the liar still there, which may have something to do for ever */
 	for (uint32_t i = 0; i < ROUNDS_MAX && !(rig_is_done(rig, 1, 0) && rig_is_done(rig, 2, 0)); i += 32)
 		run(32);
-	honest_check();
+	honest_check(rig);
 	liar_ends();
 	run(ROUNDS_MAX);
 	insist(!rig->contexts[1].broken && !rig->contexts[2].broken);
-	insist(engine_backlog(rig->engine) == 0 && !rig->engine->all);
+	insist(engine_backlog(rig->engine) == 0 && !rig->engine->all && !rig->engine->held);
 	/* whatever the honest ranks had with the liar has ended */
 	for (uint32_t rank = 1; rank < 3; rank++)
 		for (uint32_t s = 0; s < RIG_STREAMS; s++)

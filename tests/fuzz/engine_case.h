@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct input;
+struct rig;
+
 enum engine_target {
 	TARGET_SLOTS,	/* the ring of a client, and a side buffer of items */
 	TARGET_OFFERS,	/* the source's line and the slots of its pair rings */
@@ -16,3 +19,10 @@ enum engine_target {
  * meanwhile: their bytes must be right, and nobody may take them for liars. Stops the fuzzer if not.
  */
 void engine_case(const uint8_t *data, size_t size, enum engine_target target);
+
+/* engine_honest.c. All at any time, but the exchange first and the check when ranks 1 and 2 are done with each other. */
+void honest_exchange(struct rig *rig);
+void honest_meeting(struct rig *rig);
+void honest_barrier(struct rig *rig);
+void honest_with_liar(struct rig *rig, struct input *input);
+void honest_check(struct rig *rig);

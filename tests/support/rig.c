@@ -146,7 +146,8 @@ struct rig *rig_free(struct rig *rig)
 static void rig_forget_context(struct view_context *context)
 {
 	context->dirty = context->starved = context->watches = context->polls = false;
-	context->in_watchers = context->in_pollers = false;
+	context->in_watchers = context->in_pollers = context->held = false;
+	context->cut_ring = NULL;
 	if (context->session)
 		context->session->watchers = NULL;
 }

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks 1 and 2 of engine_case.c: what they do with each other must come out right, and what they do with the liar must end. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "proto/event.h"
+#include "tests/fuzz/engine_case.h"
+#include "tests/fuzz/input.h"
+#include "tests/support/rig.h"
+
+#define HONEST_SMALL 100u
+#define HONEST_LARGE 300000u
+#define HONEST_EVENT (1u << 19)	/* in the memory of rank 1, where nobody receives */
+#define HONEST_WORD (HONEST_EVENT + (uint32_t)sizeof(struct event_slot))
+
+static uint64_t version;
+
+static bool honest_has_room(const struct rig *rig, uint32_t rank)
+{
+	const struct stream_ring *ring = rig->ranks[rank].streams[1];
+
+	return atomic_load(&ring->tail) - atomic_load(&ring->completed) < 64;
+}
+
+void honest_with_liar(struct rig *rig, struct input *input)
+{
+	static const uint64_t sizes[] = { 0, 1, 8, 40, 41, 100, 4096, 32768, 32769, 300000 };
+	uint32_t rank = 1 + input_byte(input) % 2;
+	uint8_t size = input_byte(input);
+	struct rig_item item = { size & 0x80 ? ITEM_SEND : ITEM_RECEIVE, 0, 2 << 20,
+				 size & 0x40 ? input_size(input) % RIG_MEMORY / 2 : sizes[size % 10], 7 };
+
+	if (honest_has_room(rig, rank))
+		rig_submit(rig, rank, 1, &item, 1, input_byte(input) % 2);
+}
+
+void honest_barrier(struct rig *rig)
+{
+	if (!honest_has_room(rig, 1) || !honest_has_room(rig, 2))
+		return;
+	rig_submit_barrier(rig, 1, 1);
+	rig_submit_barrier(rig, 2, 1);
+}
+
+/* Each waits on one stream for what it does on the other, where the liar is waited for by nobody. */
+void honest_meeting(struct rig *rig)
+{
+	if (!honest_has_room(rig, 1) || atomic_load(&rig->ranks[1].streams[0]->tail) - atomic_load(&rig->ranks[1].streams[0]->completed) > 64)
+		return;
+	version++;
+	rig_submit_meeting(rig, 1, 1, TASK_WAIT_EVENT, HONEST_EVENT, version);
+	rig_submit_meeting(rig, 1, 1, TASK_WAIT_VALUE, HONEST_WORD, version);
+	rig_submit_meeting(rig, 1, 0, TASK_RECORD, HONEST_EVENT, version);
+	rig_submit_meeting(rig, 1, 0, TASK_WRITE, HONEST_WORD, version);
+	rig_submit_meeting(rig, 1, 0, TASK_HOST, 0, 0);
+}
+
+void honest_exchange(struct rig *rig)
+{
+	version = 0;
+	memset(rig->ranks[1].memory + HONEST_EVENT, 0, 4096);
+	memset(rig->ranks[1].memory, 0x5a, HONEST_SMALL);
+	memset(rig->ranks[1].memory + (1 << 20), 0xa5, HONEST_LARGE);
+	memset(rig->ranks[2].memory, 0, HONEST_SMALL);
+	memset(rig->ranks[2].memory + (1 << 20), 0, HONEST_LARGE);
+	rig_submit(rig, 1, 0, (struct rig_item[]){ { ITEM_SEND, 2, 0, HONEST_SMALL, 7 }, { ITEM_SEND, 2, 1 << 20, HONEST_LARGE, 7 } }, 2, 0);
+	rig_submit(rig, 2, 0, (struct rig_item[]){ { ITEM_RECEIVE, 1, 0, HONEST_SMALL, 7 }, { ITEM_RECEIVE, 1, 1 << 20, HONEST_LARGE, 7 } }, 2, 0);
+}
+
+void honest_check(struct rig *rig)
+{
+	insist(rig_is_done(rig, 1, 0) && rig_is_done(rig, 2, 0));
+	insist(atomic_load(&rig->ranks[1].streams[0]->fault_count) == 0 && atomic_load(&rig->ranks[2].streams[0]->fault_count) == 0);
+	insist(atomic_load(&((struct event_slot *)(rig->ranks[1].memory + HONEST_EVENT))->recorded) == version);
+	insist(*(uint64_t *)(rig->ranks[1].memory + HONEST_WORD) == version);
+	for (uint32_t i = 0; i < HONEST_SMALL; i++)
+		insist(rig->ranks[2].memory[i] == 0x5a);
+	for (uint32_t i = 0; i < HONEST_LARGE; i += 997)
+		insist(rig->ranks[2].memory[(1 << 20) + i] == 0xa5);
+}
