@@ -12,6 +12,7 @@
 #include "client/error.h"
 #include "client/share.h"
 #include "client/stream.h"
+#include "client/virtual.h"
 
 #define PIECE (8u << 20) /* staging memory of one task */
 #define TYPE_UINT8 7u	 /* HCCL_DATA_TYPE_UINT8 */
@@ -87,6 +88,11 @@ static int region_find(const char *function, const char *name, const void *addre
 	if (wanted == HOST && is_device)
 		return hccld_error(CAUSE_ARGUMENT,
 				   "%s: %s is %p, which is device memory, but kind says host",
+				   function, name, address);
+	/* no memory of the program's own: touching it is the end of the process */
+	if (!ret_region->known && hccld_virtual_overlaps(address, count))
+		return hccld_error(CAUSE_ARGUMENT,
+				   "%s: %s is %p, in or before a range of aclrtReserveMemAddress where nothing is mapped; call aclrtMapMem first (again, if the device was reset)",
 				   function, name, address);
 	if (ret_region->known && count > ret_region->place.available &&
 	    count > hccld_buffer_span(address, count))

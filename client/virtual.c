@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,6 +52,7 @@ struct range {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct range *ranges;
+static _Atomic uint32_t range_count; /* changes with `mutex`; read without it: none is the usual case */
 static struct physical physicals[HANDLES];
 static uint32_t next_handle, handle_limit; /* below: may be in use */
 
@@ -103,6 +105,7 @@ int hccld_virtual_reserve(uint64_t bytes, uint64_t alignment, void *expected, vo
 	pthread_mutex_lock(&mutex);
 	range->next = ranges;
 	ranges = range;
+	atomic_fetch_add(&range_count, 1);
 	pthread_mutex_unlock(&mutex);
 	*ret_base = range->base;
 	return 0;
@@ -121,6 +124,7 @@ int hccld_virtual_release(void *base)
 		if (!is_mapped) {
 			range = *at;
 			*at = range->next;
+			atomic_fetch_sub(&range_count, 1);
 		}
 	}
 	pthread_mutex_unlock(&mutex);
@@ -505,6 +509,21 @@ bool hccld_virtual_is_lost(const void *address, uint32_t *ret_pid)
 		*ret_pid = (*at)->physical->pid;
 	pthread_mutex_unlock(&mutex);
 	return is_lost;
+}
+
+bool hccld_virtual_overlaps(const void *address, uint64_t bytes)
+{
+	const char *start = address;
+	bool found = false;
+
+	if (!atomic_load_explicit(&range_count, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&mutex);
+	for (const struct range *range = ranges; range && !found; range = range->next)
+		found = start < range->base ? bytes > (uint64_t)(range->base - start)
+					    : (uint64_t)(start - range->base) < range->bytes;
+	pthread_mutex_unlock(&mutex);
+	return found;
 }
 
 void hccld_virtual_forget(struct hccld_context *context)

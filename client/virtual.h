@@ -45,5 +45,7 @@ int hccld_virtual_check(const void *address, uint64_t bytes);
 void hccld_virtual_lose(uint64_t segment);
 /* Does @address lie in a mapping whose memory is lost? @ret_pid: of the process it came from. */
 bool hccld_virtual_is_lost(const void *address, uint32_t *ret_pid);
+/* Does any of the bytes lie in a reserved range, mapped or not? */
+bool hccld_virtual_overlaps(const void *address, uint64_t bytes);
 /* The context has gone, and its physical memory with it. Its addresses stay reserved. */
 void hccld_virtual_forget(struct hccld_context *context);

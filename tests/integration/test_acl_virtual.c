@@ -301,6 +301,38 @@ static void check_props(void)
 	check_fails(aclrtMallocPhysical(&handle, PIECE, &prop, 0), ACL_ERROR_RT_PARAM_INVALID, "memAttr");
 }
 
+/* Reserved addresses are no memory before something is mapped there, nor afterwards: calls say so, and the process lives on. */
+static void not_mapped(void)
+{
+	unsigned char *base, host[100] = { 1 };
+	void *handle;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtReserveMemAddress((void **)&base, 2 * PIECE, 0, NULL, 0));
+	handle = piece(0);
+	for (int round = 0; round < 2; round++) {
+		check_fails(aclrtMemset(base, 100, 1, 100), ACL_ERROR_RT_PARAM_INVALID, "aclrtMapMem first");
+		check_fails(aclrtMemsetAsync(base, 100, 1, 100, NULL), ACL_ERROR_RT_PARAM_INVALID, "aclrtMapMem first");
+		check_fails(aclrtMemcpy(base, 100, host, 100, ACL_MEMCPY_DEFAULT), ACL_ERROR_RT_PARAM_INVALID, "dst");
+		check_fails(aclrtMemcpy(host, 100, base + PIECE, 100, ACL_MEMCPY_HOST_TO_HOST), ACL_ERROR_RT_PARAM_INVALID, "src");
+		check_fails(aclrtMemcpyAsync(base, 100, host, 100, ACL_MEMCPY_DEFAULT, NULL), ACL_ERROR_RT_PARAM_INVALID, "dst");
+		check_fails(aclrtMemcpy2d(base - 50, 100, host, 100, 100, 1, ACL_MEMCPY_DEFAULT), ACL_ERROR_RT_PARAM_INVALID, "dst");
+		check_ok(aclrtMapMem(base, PIECE, 0, handle, 0));
+		check_ok(aclrtMemcpy(base, 100, host, 100, ACL_MEMCPY_DEFAULT));
+		check_fails(aclrtMemset(base + PIECE - 50, 100, 1, 100), ACL_ERROR_RT_PARAM_INVALID, "ends after");
+		check_ok(aclrtUnmapMem(base));
+	}
+	check_ok(aclrtMapMem(base, PIECE, 0, handle, 0));
+	check_ok(aclrtResetDevice(0));
+	check_ok(aclrtSetDevice(0));
+	check_fails(aclrtMemset(base, 100, 1, 100), ACL_ERROR_RT_PARAM_INVALID, "if the device was reset");
+}
+
+TEST(virtual_addresses_without_memory)
+{
+	job_run(not_mapped);
+}
+
 static void bad_arguments(void)
 {
 	aclrtMemAccessDesc access = { .flags = ACL_RT_MEM_ACCESS_FLAGS_READWRITE,

@@ -14,6 +14,7 @@
 
 #include "client/current.h"
 #include "client/share.h"
+#include "client/virtual.h"
 #include "client/device.h"
 #include "client/error.h"
 #include "client/segment.h"
@@ -115,6 +116,11 @@ uint64_t hccld_context_owner(const struct hccld_context *of)
 int hccld_share_find(const void *address, struct hccld_place *ret_place)
 {
 	return hccld_buffer_find(address, ret_place);
+}
+
+bool hccld_virtual_overlaps(const void *address, uint64_t bytes)
+{
+	return false;
 }
 
 int hccld_share_lost_error(const char *function, const void *address)
