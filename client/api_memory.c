@@ -86,9 +86,9 @@ aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t sp
 {
 	int r = rows_check(__func__, dst, dpitch, src, spitch, width, height);
 
-	for (size_t row = 0; row < height && r == 0; row++)
-		r = aclrtMemcpyAsync((char *)dst + row * dpitch, width,
-				     (const char *)src + row * spitch, width, kind, stream);
+	if (r == 0)
+		r = hccld_acl_result(hccld_memory_copy_rows_async(
+			__func__, dst, dpitch, src, spitch, width, height, (int)kind, stream));
 	return r;
 }
 

@@ -168,25 +168,34 @@ int hccld_memory_copy(void *destination, size_t destination_max, const void *sou
 	return 0;
 }
 
+/* The whole blocks lie where their first and last rows do. */
+static int rows_check(const char *function, void *destination, size_t destination_pitch,
+		      const void *source, size_t source_pitch, size_t width, size_t height, int kind,
+		      bool async)
+{
+	const size_t to_size = (height - 1) * destination_pitch + width;
+	struct region to, from;
+	int r;
+
+	r = copy_check(function, destination, to_size, source, width, kind, async, &to, &from);
+	if (r < 0)
+		return r;
+	/* equal addresses, too: with different pitches their rows are not the same */
+	r = region_find(function, "dst", destination, to_size, ANY, &to);
+	if (r < 0)
+		return r;
+	return region_find(function, "src", source, (height - 1) * source_pitch + width, ANY, &from);
+}
+
 int hccld_memory_copy_rows(const char *function, void *destination, size_t destination_pitch,
 			   const void *source, size_t source_pitch, size_t width, size_t height,
 			   int kind)
 {
 	struct hccld_context *context;
-	struct region to, from;
 	int r;
 
-	/* the whole blocks lie where their first and last rows do */
-	r = copy_check(function, destination, (height - 1) * destination_pitch + width, source,
-		       width, kind, false, &to, &from);
-	if (r < 0)
-		return r;
-	if (r == 0)
-		r = region_find(function, "dst", destination,
-				(height - 1) * destination_pitch + width, ANY, &to);
-	if (r == 0)
-		r = region_find(function, "src", source, (height - 1) * source_pitch + width, ANY,
-				&from);
+	r = rows_check(function, destination, destination_pitch, source, source_pitch, width, height,
+		       kind, false);
 	if (r < 0)
 		return r;
 	r = hccld_context_current(&context);
@@ -395,6 +404,31 @@ int hccld_memory_copy_async(void *destination, size_t destination_max, const voi
 			return r;
 	}
 	return submit_pieces(stream, to, &from, 0, count);
+}
+
+int hccld_memory_copy_rows_async(const char *function, void *destination, size_t destination_pitch,
+				 const void *source, size_t source_pitch, size_t width,
+				 size_t height, int kind, void *handle)
+{
+	char *to = destination;
+	const char *from = source;
+	int r;
+
+	/* nothing is queued if something is wrong */
+	r = rows_check(function, destination, destination_pitch, source, source_pitch, width, height,
+		       kind, true);
+	for (size_t row = 0; row < height && r == 0; row++) {
+		const uintptr_t to_row = (uintptr_t)to + row * destination_pitch;
+		const uintptr_t from_row = (uintptr_t)from + row * source_pitch;
+
+		if (to_row != from_row && to_row < from_row + width && from_row < to_row + width)
+			r = hccld_error(CAUSE_ARGUMENT, "%s: row %zu of dst and that of src overlap",
+					function, row);
+	}
+	for (size_t row = 0; row < height && r == 0; row++)
+		r = hccld_memory_copy_async(to + row * destination_pitch, width,
+					    from + row * source_pitch, width, kind, handle);
+	return r;
 }
 
 int hccld_memory_fill_async(void *address, size_t max, int value, size_t count, void *handle)

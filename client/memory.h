@@ -33,5 +33,8 @@ int hccld_memory_copy_async(void *destination, size_t destination_max, const voi
 /* aclrtMemcpy2d: all rows are checked before one is copied. */
 int hccld_memory_copy_rows(const char *function, void *destination, size_t destination_pitch, const void *source,
 			   size_t source_pitch, size_t width, size_t height, int kind);
+/* aclrtMemcpy2dAsync: all rows are checked before one is queued; the rows of the ranges may lie between each other, but not overlap. */
+int hccld_memory_copy_rows_async(const char *function, void *destination, size_t destination_pitch, const void *source,
+				 size_t source_pitch, size_t width, size_t height, int kind, void *stream);
 int hccld_memory_fill(void *address, size_t max, int value, size_t count);
 int hccld_memory_fill_async(void *address, size_t max, int value, size_t count, void *stream);

@@ -320,6 +320,19 @@ static void rows(void)
 	check_fails(aclrtMemcpy2d(device, PITCH, host, 120, WIDTH, HEIGHT + 1, ACL_MEMCPY_HOST_TO_DEVICE), ACL_ERROR_RT_PARAM_INVALID, "ends after");
 	check_fails(aclrtMemcpy2d(device, PITCH, host, 120, WIDTH, SIZE_MAX / 4, ACL_MEMCPY_HOST_TO_DEVICE), ACL_ERROR_RT_PARAM_INVALID, "height");
 	check_fails(aclrtMemcpy2d(device, PITCH, host, 120, WIDTH, HEIGHT, ACL_MEMCPY_DEVICE_TO_HOST), ACL_ERROR_RT_PARAM_INVALID, "kind");
+	/* equal addresses are copied row by row all the same */
+	check_ok(aclrtMemcpy2d(device, PITCH, device, PITCH, WIDTH, HEIGHT, ACL_MEMCPY_DEVICE_TO_DEVICE));
+	check_fails(aclrtMemcpy2d(device, PITCH, device, PITCH, WIDTH, HEIGHT + 1, ACL_MEMCPY_DEVICE_TO_DEVICE), ACL_ERROR_RT_PARAM_INVALID,
+		    "ends after");
+	check_fails(aclrtMemcpy2d(device, PITCH, device, PITCH, WIDTH, 1 << 20, ACL_MEMCPY_DEFAULT), ACL_ERROR_RT_PARAM_INVALID, "ends after");
+	/* all or nothing */
+	memset(device, 0xee, HEIGHT * PITCH);
+	check_fails(aclrtMemcpy2dAsync(device, PITCH, host, 100, WIDTH, HEIGHT + 1, ACL_MEMCPY_HOST_TO_DEVICE, NULL), ACL_ERROR_RT_PARAM_INVALID,
+		    "aclrtMemcpy2dAsync: dst");
+	check_fails(aclrtMemcpy2dAsync(device, 120, device + 100, 110, WIDTH, 20, ACL_MEMCPY_DEVICE_TO_DEVICE, NULL),
+		    ACL_ERROR_RT_PARAM_INVALID, "overlap");
+	check_ok(aclrtSynchronizeStream(NULL));
+	check_eq_int(device[0], 0xee);
 	check_ok(aclrtMemcpyAsyncWithCondition(device, 100, host, 100, ACL_MEMCPY_HOST_TO_DEVICE, NULL));
 	check_ok(aclrtSynchronizeStream(NULL));
 	check_eq_mem(device, host, 100);
