@@ -26,3 +26,5 @@ void honest_meeting(struct rig *rig);
 void honest_barrier(struct rig *rig);
 void honest_with_liar(struct rig *rig, struct input *input);
 void honest_check(struct rig *rig);
+/* The liar has ended. True: one of them is in a barrier that the other was not, because of a suspension: that has a time-out. */
+bool honest_waits(struct rig *rig);

@@ -38,8 +38,12 @@ void honest_barrier(struct rig *rig)
 {
 	if (!honest_has_room(rig, 1) || !honest_has_room(rig, 2))
 		return;
-	rig_submit_barrier(rig, 1, 1);
-	rig_submit_barrier(rig, 2, 1);
+	for (uint32_t rank = 1; rank < 3; rank++) {
+		struct stream_ring *ring = rig->ranks[rank].streams[1];
+
+		rig_submit_barrier(rig, rank, 1);
+		ring->slots[(atomic_load(&ring->tail) - 1) % HCCLD_STREAM_SLOTS].task.timeout_ms = 1;
+	}
 }
 
 /* Each waits on one stream for what it does on the other, where the liar is waited for by nobody. */
@@ -77,4 +81,20 @@ void honest_check(struct rig *rig)
 		insist(rig->ranks[2].memory[i] == 0x5a);
 	for (uint32_t i = 0; i < HONEST_LARGE; i += 997)
 		insist(rig->ranks[2].memory[(1 << 20) + i] == 0xa5);
+}
+
+bool honest_waits(struct rig *rig)
+{
+	bool waits = false;
+
+	for (uint32_t rank = 1; rank < 3; rank++)
+		for (uint32_t s = 0; s < RIG_STREAMS; s++) {
+			struct stream_ring *ring = rig->ranks[rank].streams[s];
+
+			if (rig_is_done(rig, rank, s))
+				continue;
+			insist(ring->slots[atomic_load(&ring->completed) % HCCLD_STREAM_SLOTS].task.kind == TASK_BARRIER);
+			waits = true;
+		}
+	return waits;
 }

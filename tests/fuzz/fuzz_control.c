@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control thread, whole: connections, handlers, registry, teardown, restart; the engine passes in between, all in one thread. The
- * bytes are steps: requests on three connections (the second with little room for replies, the third of another user, when root runs
+ * bytes are steps: requests on four connections (the second with little room for replies, the third of another user, when root runs
  * this) that are right in form or changed, nonsense in the rings of their streams, replies and events that nobody reads, hang-ups,
  * limits that change, time that passes, a new daemon on the registry of the old one.
  *
@@ -32,7 +32,7 @@
 #include "tests/fuzz/inline_scheduler.h"
 #include "tests/fuzz/memory_store.h"
 
-#define CLIENTS 3u
+#define CLIENTS 4u
 #define RESTARTS_MAX 2u
 #define PACKET_ROOM 16384u
 #define TURNS_MAX 1000u
