@@ -119,6 +119,8 @@ bool engine_stream_detach(struct engine *engine, struct view_context *context, s
 		/* its place will be another stream's */
 		if (context->cut_ring == ring)
 			context->cut_ring = NULL;
+		if (context->late_ring == ring)
+			context->late_ring = NULL;
 		atomic_store_explicit(&context->streams[i], NULL, memory_order_release);
 	}
 	engine_ring_dirty(engine);

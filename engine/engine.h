@@ -52,7 +52,10 @@ void engine_look_at_held(struct engine *engine);
 /* Heartbeat: wakes who may sleep on a task that was completed when nobody said so (`sleepers` is the clients' word). */
 void engine_wake_forgotten(struct view_context *context);
 
-/* Ages of heads: fails what exceeded its time-out. To be called for every context every 100 ms or so. */
+/*
+ * Ages of heads: fails what exceeded its time-out. To be called for every context every 100 ms or so, with one @now_ns for all of them: what
+ * a tenant's contexts have in lanes beyond a limit is for the next time.
+ */
 void engine_check_timeouts(struct engine *engine, struct view_context *context, uint64_t now_ns);
 
 /*

@@ -59,6 +59,8 @@ struct view_share {
 	struct view_flow *current;	/* round robin position among its flows */
 	struct view_share *next, *previous;	/* circular list of those that have something to copy */
 	int64_t deficit;		/* bytes */
+	uint64_t late_ns;		/* of the newest look at ages, and how many lanes more may be ended in it */
+	uint32_t late_left;
 	_Atomic uint64_t pending;	/* bytes that are offered and not received */
 	_Atomic uint32_t held;		/* sends that would be beyond the limit wait, in some context */
 	/* the owner's */
@@ -89,6 +91,10 @@ struct view_context {
 	uint64_t cut_position, cut_steps;
 	uint32_t cut_lane;
 	bool cut_waits, cut_news;
+	/* where the next look at ages begins, and the batch that the last one has left in the middle of its lanes */
+	uint32_t late_stream, late_lane;
+	struct stream_ring *late_ring;
+	uint64_t late_position;
 };
 
 struct view_rank {

@@ -481,7 +481,7 @@ static void clear_rank(uint32_t index)
 	memset(rank->context->words, 0, sizeof(*rank->context->words));
 	rank->context->dirty = rank->context->broken = rank->context->starved = false;
 	rank->context->watches = rank->context->polls = false;
-	rank->context->cut_ring = NULL;
+	rank->context->cut_ring = rank->context->late_ring = NULL;
 	rank->context->share = &share;
 	atomic_store(&rank->session.segments[index].retired, 0);
 	atomic_store(&rank->session.ranks[index].handle, rank->handle);

@@ -147,7 +147,7 @@ static void rig_forget_context(struct view_context *context)
 {
 	context->dirty = context->starved = context->watches = context->polls = false;
 	context->in_watchers = context->in_pollers = context->held = false;
-	context->cut_ring = NULL;
+	context->cut_ring = context->late_ring = NULL;
 	if (context->session)
 		context->session->watchers = NULL;
 }
