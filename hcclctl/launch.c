@@ -145,6 +145,10 @@ int launch_rank(const struct launch *launch, struct rank *rank, int *ret_out, in
 
 void launch_signal(const struct rank *rank, int signal)
 {
-	if (rank->running)
-		kill(-rank->pid, signal);
+	if (!rank->running)
+		return;
+	kill(-rank->pid, signal);
+	/* it may have gone into another group */
+	if (getpgid(rank->pid) != rank->pid)
+		kill(rank->pid, signal);
 }

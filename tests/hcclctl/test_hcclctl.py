@@ -404,6 +404,14 @@ class Run(Case):
         self.assertIn("killing 2 ranks", result.stderr)
         self.assert_nothing_left()
 
+    def test_rank_in_another_process_group_is_ended_too(self):
+        started = time.monotonic()
+        move = "import os, time\nos.setpgid(0, os.getpgid(os.getppid()))\nprint(flush=True)\ntime.sleep(60)"
+        result = self.run_ranks("-n", "2", "sh", "-c", f'test $RANK = 1 && sleep 1 && exit 5; exec {sys.executable} -c "$0"', move)
+        self.assertEqual(result.returncode, 5)
+        self.assertLess(time.monotonic() - started, 20)
+        self.assert_nothing_left()
+
     def test_killed_rank_counts_before_those_that_it_takes_along(self):
         """Two that end before we look: which came first is not known."""
         process = self.start("-n", "2", "sh", "-c", 'trap "exit 1" USR1; echo $$; while :; do sleep 0.05; done')
