@@ -287,6 +287,20 @@ static int daemon_serve(struct daemon *daemon)
 	return 0;
 }
 
+/*
+ * A stop waits until the loop can obey it. If it just killed us the socket's name would stay, and three of them in a row, by a
+ * manager that restarts us, would look as if the registry did it.
+ */
+static void daemon_hold_stops(bool hold)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
 int daemon_run(struct config *config, int argc, char **argv)
 {
 	CLEANUP(daemon_deinit) struct daemon daemon = {
@@ -297,8 +311,7 @@ int daemon_run(struct config *config, int argc, char **argv)
 
 	descriptors_init();
 	signal(SIGPIPE, SIG_IGN);
-	/* until the loop is there; the configuration has just been read */
-	signal(SIGHUP, SIG_IGN);
+	daemon_hold_stops(true);
 	r = service_new(&daemon.service);
 	if (r < 0)
 		return r;
@@ -317,6 +330,7 @@ int daemon_run(struct config *config, int argc, char **argv)
 	r = daemon_watch(&daemon);
 	if (r < 0)
 		return r;
+	daemon_hold_stops(false);
 	r = daemon_serve(&daemon);
 	/* a stop on request is no fault of the registry's */
 	if (r == 0)

@@ -132,6 +132,8 @@ _Noreturn static void worker_exec(struct keeper *keeper, pid_t keeper_pid)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != keeper_pid)
 		_exit(EXIT_FAILURE);
+	/* it handles it once it can */
+	signal(SIGHUP, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &keeper->old_mask, NULL);
 	/* later its number may belong to a stored descriptor */
 	if (keeper->options->ready_fd >= 0 && !keeper->was_ready)
@@ -292,6 +294,10 @@ static int keeper_bury(struct keeper *keeper, int status)
 	/* an end by its own decision: on request, or because it could not start */
 	if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || !keeper->was_ready))
 		return WEXITSTATUS(status);
+	/* killed by what we passed on: it was not there yet to obey */
+	if (keeper->is_stopping && WIFSIGNALED(status) &&
+	    (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT))
+		return EXIT_SUCCESS;
 	if (keeper->is_stopping)
 		return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	if (WIFSIGNALED(status))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,8 @@ int main(int argc, char **argv)
 	bool is_worker = false;
 	int r;
 
+	/* until it can be obeyed; the configuration is yet to be read anyway */
+	signal(SIGHUP, SIG_IGN);
 	/* of a keeper: not what the administrator wrote */
 	if (getenv(CONFIG_WORKER) && argc > 1 && strcmp(argv[argc - 1], "--no-keeper") == 0) {
 		is_worker = true;

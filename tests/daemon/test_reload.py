@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -209,6 +210,55 @@ class Reload(Case):
         while len(os.listdir(f"/proc/{daemon.pid}/fd")) > fds:  # the connection of the last question is being closed
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
+
+
+class Signals(Case):
+    """That come while it starts."""
+
+    def begin(self, keeper, *more, **options):
+        self.write("")
+        log = open(self.log, "w", encoding="utf-8")
+        self.addCleanup(log.close)
+        daemon = subprocess.Popen([HCCLD, "--config", str(self.file), "--device-memory", "64M", keeper, *more], stderr=log,
+                                  env=self.environment(), **options)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(lambda: daemon.poll() is None and daemon.kill())
+        return daemon
+
+    def test_a_stop(self):
+        """It is a stop that was asked for, at whatever time: status 0, and no name is left behind."""
+        for keeper in ("--keeper", "--no-keeper") * 5:
+            daemon = self.begin(keeper)
+            end = time.monotonic() + PATIENCE_S
+            while not self.socket.exists():
+                self.assertLess(time.monotonic(), end)
+            daemon.terminate()
+            self.assertEqual(daemon.wait(PATIENCE_S), 0, self.log.read_text())
+            self.assertFalse(self.socket.exists())
+
+    def test_reloads(self):
+        for _ in range(5):
+            ready, daemon_ready = os.pipe()
+            os.set_blocking(ready, False)
+            daemon = self.begin("--keeper", "--ready-fd", str(daemon_ready), pass_fds=[daemon_ready])
+            os.close(daemon_ready)
+            status = pathlib.Path(f"/proc/{daemon.pid}/status")
+            while not int(re.search(r"SigBlk:\s*(\w+)", status.read_text())[1], 16) & 1:  # the keeper takes it
+                self.assertIsNone(daemon.poll())
+            end = time.monotonic() + PATIENCE_S
+            told = None
+            while told is None:
+                self.assertLess(time.monotonic(), end)
+                os.kill(daemon.pid, signal.SIGHUP)
+                try:
+                    told = os.read(ready, 2)
+                except BlockingIOError:
+                    pass
+            os.close(ready)
+            self.assertEqual(told, b"1\n", self.log.read_text())
+            self.assertNotIn("killed by signal", self.log.read_text())
+            daemon.terminate()
+            self.assertEqual(daemon.wait(PATIENCE_S), 0)
 
 
 class Sinks(Case):
