@@ -38,5 +38,7 @@ int command_undrain(int argc, char **argv);
 int command_version(int argc, char **argv);
 int command_waiting(int argc, char **argv);
 
+/* Writes out what is on stdout. A negative errno if that is lost, said on stderr the first time (-EPIPE is not: nobody reads). */
+int output_flush(void);
 /* One line on stderr, "hcclctl: ...". */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -128,7 +128,7 @@ static int watch(struct query *query)
 			for (size_t i = 0; r == 0 && i < reply->events->n_events; i++)
 				r = print_event(reply->events->events[i]) == STATUS_OK ? 0 : -EIO;
 		hccld_call_end(&call);
-		if (r < 0 || ferror(stdout))
+		if (r < 0)
 			return -EIO;
 	}
 }
@@ -175,8 +175,8 @@ int command_monitor(int argc, char **argv)
 			return seen.pid && r == -ENOTCONN ? STATUS_OK : query_complain(r);
 		if (r != -ENOTCONN && r != -EACCES)
 			return query_complain(r);
-		if (seen.is_up)
-			json_print_line(own_event("gone"));
+		if (seen.is_up && json_print_line(own_event("gone")) != STATUS_OK)
+			return STATUS_STUCK;
 		seen.is_up = false;
 		nanosleep(&(struct timespec){ .tv_nsec = AGAIN_MS * 1000000L }, NULL);
 	}

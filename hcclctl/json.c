@@ -61,6 +61,5 @@ int json_print_line(cJSON *root)
 {
 	int status = print_text(root, root ? cJSON_PrintUnformatted(root) : NULL);
 
-	fflush(stdout);
-	return status;
+	return output_flush() < 0 ? STATUS_STUCK : status;
 }

@@ -38,6 +38,18 @@ static const struct command commands[] = {
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
+int output_flush(void)
+{
+	static int lost; /* the error, once it is told */
+
+	if (lost || (!fflush(stdout) && !ferror(stdout)))
+		return lost;
+	lost = errno ? -errno : -EIO;
+	if (lost != -EPIPE)
+		fprintf(stderr, "hcclctl: cannot write the output: %s\n", strerror(-lost));
+	return lost;
+}
+
 void complain(const char *format, ...)
 {
 	char line[4096];
@@ -46,7 +58,7 @@ void complain(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	fflush(stdout);
+	(void)output_flush();
 	fprintf(stderr, "hcclctl: %s\n", line);
 }
 
@@ -198,14 +210,13 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int status;
+	int r, status;
 
 	setlocale(LC_CTYPE, "");
 	status = dispatch(argc, argv);
 	/* A full disk must not look like success. A reader that left early is its own business. */
-	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE && status == STATUS_OK) {
-		complain("cannot write the output: %s", strerror(errno));
+	r = output_flush();
+	if (r < 0 && r != -EPIPE && status == STATUS_OK)
 		status = STATUS_STUCK;
-	}
 	return status;
 }

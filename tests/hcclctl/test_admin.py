@@ -311,6 +311,16 @@ class Monitor(Case):
         self.ctl("drain")
         wait_for(lambda: lines[-1]["event"] == "drain", "events come again")
 
+    def test_full_disk(self):
+        """Ends at its first line, and not with the next event."""
+        self.start()
+        for arguments in ["monitor"], ["monitor", "--follow"], ["kill", "--json", "999"]:
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                result = subprocess.run([HCCLCTL, *arguments], env=self.env, stdout=full, stderr=subprocess.PIPE, text=True,
+                                        timeout=30 * SCALE, check=False)
+            self.assertEqual(result.returncode, 1, arguments)
+            self.assertEqual(result.stderr.count("cannot write the output: No space left on device"), 1, result.stderr)
+
     def test_no_daemon(self):
         self.assertEqual(self.ctl("monitor").returncode, 3)
 
