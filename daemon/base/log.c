@@ -215,7 +215,7 @@ static void tell_missing(uint64_t count, const char *why)
 static void log_message(enum log_level level, const struct log_fields *fields, const char *format,
 			va_list args)
 {
-	char message[LINE_SIZE];
+	char foreign[LINE_SIZE], message[LINE_SIZE];
 	uint32_t left_out = 0;
 	uint64_t untold;
 
@@ -223,9 +223,11 @@ static void log_message(enum log_level level, const struct log_fields *fields, c
 		return;
 	if (fields->is_frequent && !frequent_may(fields->event, &left_out))
 		return;
-	if (vsnprintf(message, sizeof(message), format, args) < 0)
+	if (vsnprintf(foreign, sizeof(foreign), format, args) < 0)
 		return;
-	make_plain(message);
+	make_plain(foreign);
+	/* of a line that is not UTF-8, or was cut in a character, the journal shows nothing */
+	text_clean(message, sizeof(message), foreign);
 	if (left_out)
 		tell_missing(left_out, "like the next one were left out");
 	if (line_write(level, fields, message) < 0) {

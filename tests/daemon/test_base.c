@@ -125,6 +125,9 @@ TEST(text_of_others_is_cleaned)
 	check_eq_str(buffer, "??");
 	text_clean(buffer, sizeof(buffer), "\xed\xa0\x80");
 	check_eq_str(buffer, "???");
+	/* a control character of the second half, and what comes behind those */
+	text_clean(buffer, sizeof(buffer), "\xc2\x9b\xc2\xa0");
+	check_eq_str(buffer, "??\xc2\xa0");
 	/* cut between characters */
 	text_clean(buffer, 4, "ab\xc3\xbc");
 	check_eq_str(buffer, "ab");
