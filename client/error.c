@@ -24,6 +24,8 @@ struct error_text {
 	char text[TEXT_SIZE];
 	bool set;    /* not taken yet */
 	bool muted;
+	bool has_code; /* EI0003, say */
+	size_t head;   /* bytes in front of title or text */
 	int pending; /* errno of the last text that no result code was made of yet */
 };
 
@@ -157,7 +159,8 @@ int hccld_error(enum cause cause, const char *format, ...)
 	if (current.muted)
 		return status_error(cause);
 	time_text(when, sizeof(when));
-	length = append_text(0, "[PID: %d] %s ", (int)getpid(), when);
+	length = current.head = append_text(0, "[PID: %d] %s ", (int)getpid(), when);
+	current.has_code = strncmp(status->code, "EI", 2) == 0;
 	if (*status->code)
 		length = append_text(length, "%s(%s): ", status->title, status->code);
 	va_start(args, format);
@@ -226,6 +229,24 @@ static const struct status *result_status(int error)
 	return status_of(cause);
 }
 
+/* Programs look for a code in the text of every Hccl call that fails; some causes have one of their own in acl calls only, or none. */
+static void code_add(const struct status *status)
+{
+	const char *title = status->hccl == 9 ? "Communication_Error_Timeout(EI0002): " :
+			    status->hccl == 7 || status->hccl == 22 ? "Communication_Error_Initialize_Transport(EI0009): " :
+			    status->hccl == 20 ? "Resource_Error(EI0007): " :
+						 "Invalid_Argument_Collective_Communication_Operator(EI0003): ";
+	const size_t size = strlen(title), room = TEXT_SIZE - 1 - current.head - size;
+	size_t rest = strlen(current.text) - current.head;
+
+	if (rest > room)
+		rest = room;
+	memmove(current.text + current.head + size, current.text + current.head, rest);
+	memcpy(current.text + current.head, title, size);
+	current.text[current.head + size + rest] = '\0';
+	current.has_code = true;
+}
+
 int hccld_acl_result(int error)
 {
 	return result_status(error)->acl;
@@ -233,7 +254,11 @@ int hccld_acl_result(int error)
 
 int hccld_hccl_result(int error)
 {
-	return result_status(error)->hccl;
+	const struct status *status = result_status(error);
+
+	if (status->hccl && current.set && !current.has_code)
+		code_add(status);
+	return status->hccl;
 }
 
 int hccld_unbuilt_hccl(const char *function)

@@ -32,7 +32,10 @@ void hccld_comm_name_add(uint64_t comm, const char *name);
 void hccld_comm_name_drop(uint64_t comm);
 void hccld_comm_name_find(uint64_t comm, char *buffer, size_t size);
 
-/* Result codes of an errno: 0 for 0. Sets a plain text if the errno came without one (a system call's). */
+/*
+ * Result codes of an errno: 0 for 0. Sets a plain text if the errno came without one (a system call's). That of an HCCL call has a code
+ * EIxxxx in any case.
+ */
 int hccld_acl_result(int error);
 int hccld_hccl_result(int error);
 

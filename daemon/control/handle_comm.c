@@ -59,7 +59,7 @@ int handle_leave_comm(struct request *request)
 	if (session->is_restored && session_gave_id(session, handle))
 		return teardown_again(request);
 	return request_fail(request, CAUSE_BAD_HANDLE,
-			    "this process has no such rank in a communicator");
+			    "this process has no such rank in a communicator: it was destroyed, or its device was reset");
 }
 
 int handle_suspend_comm(struct request *request)
@@ -69,7 +69,7 @@ int handle_suspend_comm(struct request *request)
 
 	if (!rank)
 		return request_fail(request, CAUSE_BAD_HANDLE,
-				    "this process has no such rank in a communicator");
+				    "this process has no such rank in a communicator: it was destroyed, or its device was reset");
 	rank_suspend(rank);
 	return teardown_suspended(request, rank);
 }
@@ -81,7 +81,7 @@ int handle_resume_comm(struct request *request)
 
 	if (!rank)
 		return request_fail(request, CAUSE_BAD_HANDLE,
-				    "this process has no such rank in a communicator");
+				    "this process has no such rank in a communicator: it was destroyed, or its device was reset");
 	rank_resume(rank);
 	return teardown_resumed(request, rank);
 }
@@ -108,7 +108,7 @@ int handle_open_pairs(struct request *request)
 
 	if (!rank)
 		return request_fail(request, CAUSE_BAD_HANDLE,
-				    "this process has no such rank in a communicator");
+				    "this process has no such rank in a communicator: it was destroyed, or its device was reset");
 	comm = rank->comm;
 	for (size_t i = 0; i < open->n_send_to + open->n_receive_from; i++) {
 		bool is_send = i < open->n_send_to;

@@ -117,7 +117,7 @@ static int part_describe(struct request *request, const Hccld__Control__JoinComm
 
 	if (!parent || parent->is_closing)
 		return request_fail(request, CAUSE_BAD_HANDLE,
-				    "this process has no such rank in a communicator");
+				    "this process has no such rank in a communicator: it was destroyed, or its device was reset");
 	r = part_check(request, join, parent);
 	if (r < 0)
 		return r;

@@ -215,6 +215,8 @@ static bool try(const struct api_call *call, unsigned int i, uint64_t value)
 		return false;
 	text = aclGetRecentErrMsg();
 	check_msg(text && *text, "%s, argument %u = %#llx: %d without a text", call->name, i + 1, (unsigned long long)value, r);
+	if (strncmp(call->name, "Hccl", 4) == 0 && call->name[4] != 'd')
+		check_msg(strstr(text, "(EI00"), "%s, argument %u = %#llx: no code in %s", call->name, i + 1, (unsigned long long)value, text);
 	return strstr(text, "is not supported by this release") != NULL;
 }
 

@@ -37,6 +37,30 @@ TEST(error_without_code_has_neither_title_nor_parentheses)
 	check_str_lacks(hccld_error_take(), "(");
 }
 
+TEST(error_of_every_cause_has_a_code_in_hccl_calls)
+{
+	char *text = malloc(100000);
+
+	for (uint32_t cause = 1; cause < CAUSE_COUNT; cause++) {
+		int result = hccld_hccl_result(hccld_error((enum cause)cause, "something %u", cause));
+		const char *got = hccld_error_take();
+
+		check_eq_int(result, status_of(cause)->hccl);
+		check_str_contains(got, "(EI");
+		check_str_contains(got, "): something");
+	}
+	/* an acl call has its own */
+	hccld_acl_result(hccld_error(CAUSE_SUSPENDED, "something"));
+	check_str_lacks(hccld_error_take(), "(");
+	/* in the room there is */
+	check_ptr(text);
+	memset(text, 'x', 99999);
+	text[99999] = '\0';
+	check_eq_int(hccld_hccl_result(hccld_error(CAUSE_SUSPENDED, "%s", text)), 22);
+	check_str_contains(hccld_error_take(), "(EI0009): xxx");
+	free(text);
+}
+
 TEST(error_text_tells_what_to_do)
 {
 	hccld_error(CAUSE_DAEMON_GONE, "nobody");
