@@ -236,6 +236,17 @@ static int check_members(const struct hccld_comm *whole, uint32_t count, const u
 			   own, members[own], whole->rank, whole->name);
 }
 
+/* {whole}_sub_{id}. One that would be too long has a digest of the whole's name in place of its end: another whole's part has another. */
+static void part_name(const char *whole, uint64_t id, char ret_name[HCCLD_COMM_NAME_MAX])
+{
+	struct digest digest = digest_new();
+
+	if (snprintf(ret_name, HCCLD_COMM_NAME_MAX, "%s_sub_%" PRIu64, whole, id) < (int)HCCLD_COMM_NAME_MAX)
+		return;
+	digest_add_text(&digest, whole);
+	snprintf(ret_name, HCCLD_COMM_NAME_MAX, "%.80s-%016" PRIx64 "_sub_%" PRIu64, whole, (uint64_t)(digest.value >> 64), id);
+}
+
 static int join_part(struct hccld_comm *whole, struct hccld_comm_join *join, const uint32_t *members, uint64_t id)
 {
 	struct hccld_meeting meeting = { .parent = whole->task_rank, .part = id, .members = members };
@@ -253,7 +264,7 @@ static int join_part(struct hccld_comm *whole, struct hccld_comm_join *join, con
 		return r;
 	digest_add_number(&digest, whole->comm);
 	digest_write(&digest, meeting.digest);
-	snprintf(name, sizeof(name), "%.100s_sub_%" PRIu64, whole->name, id);
+	part_name(whole->name, id, name);
 	join->context = whole->on;
 	join->context_id = whole->context;
 	join->meeting = &meeting;

@@ -82,6 +82,42 @@ TEST(parts_of_communicators)
 	job_run(parts);
 }
 
+/* Names of parts that would be too long still differ when those of their wholes do. */
+static void long_names(void)
+{
+	uint32_t members[] = { 0 };
+	HcclComm wholes[2], parts[3];
+	char names[3][COMM_NAME_MAX_LENGTH];
+	HcclCommConfig config;
+	HcclRootInfo root;
+
+	check_ok(aclrtSetDevice(0));
+	for (int i = 0; i < 3; i++) {
+		HcclCommConfigInit(&config);
+		if (i < 2) {
+			memset(config.hcclCommName, 'a', COMM_NAME_MAX_LENGTH - 2);
+			config.hcclCommName[COMM_NAME_MAX_LENGTH - 2] = (char)('0' + i);
+			check_ok(HcclGetRootInfo(&root));
+			check_ok(HcclCommInitRootInfoConfig(1, &root, 0, &config, &wholes[i]));
+		}
+		HcclCommConfigInit(&config);
+		check_ok(HcclCreateSubCommConfig(i < 2 ? &wholes[i] : &parts[0], 1, members, UINT64_MAX, 0, &config, &parts[i]));
+		check_ok(HcclGetCommName(parts[i], names[i]));
+		check_str_contains(names[i], "_sub_18446744073709551615");
+		for (int k = 0; k < i; k++)
+			check(strcmp(names[i], names[k]) != 0);
+	}
+	for (int i = 2; i >= 0; i--)
+		check_ok(HcclCommDestroy(parts[i]));
+	for (int i = 0; i < 2; i++)
+		check_ok(HcclCommDestroy(wholes[i]));
+}
+
+TEST(parts_with_long_names)
+{
+	job_run(long_names);
+}
+
 /* ---- a member dies, or leaves, before it has joined the part ---- */
 
 static void lost_member(uint32_t index, HcclRootInfo *shared)
