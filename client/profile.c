@@ -13,7 +13,6 @@
 #include "client/device.h"
 #include "client/error.h"
 
-#define CONFIG_MAGIC UINT64_C(0x48434c4450524f46)
 #define PATH_LENGTH_MAX 4096u
 #define KNOWN_DATA                                                                            \
 	(ACL_PROF_ACL_API | ACL_PROF_TASK_TIME | ACL_PROF_AICORE_METRICS | ACL_PROF_AICPU |   \
@@ -24,6 +23,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool is_initialized;
 static const struct hccld_profile_config *running;
+static struct hccld_profile_config *configs; /* those that exist: a handle is looked up, never followed */
 
 static int state_error(int code, const char *text)
 {
@@ -70,25 +70,30 @@ int hccld_profile_finalize(void)
 	return r;
 }
 
-static bool config_is_good(const struct hccld_profile_config *config)
+/* With `mutex`: where it hangs, or NULL. */
+static struct hccld_profile_config **config_find(const struct hccld_profile_config *config)
 {
-	return config->magic == CONFIG_MAGIC;
+	for (struct hccld_profile_config **at = &configs; *at; at = &(*at)->next)
+		if (*at == config)
+			return at;
+	return NULL;
 }
 
 static int config_error(const char *function)
 {
 	return hccld_acl_result(hccld_error(
-		CAUSE_NULL, "%s: the configuration is not one of aclprofCreateConfig", function));
+		CAUSE_NULL, "%s: the configuration is not one of aclprofCreateConfig, or was destroyed",
+		function));
 }
 
 int hccld_profile_start(const struct hccld_profile_config *config)
 {
 	int r = 0;
 
-	if (!config_is_good(config))
-		return config_error("aclprofStart");
 	pthread_mutex_lock(&mutex);
-	if (!is_initialized)
+	if (!config_find(config))
+		r = config_error("aclprofStart");
+	else if (!is_initialized)
 		r = state_error(ACL_ERROR_PROF_NOT_RUN, "aclprofStart: aclprofInit was not called");
 	else if (running)
 		r = state_error(ACL_ERROR_PROF_ALREADY_RUN,
@@ -103,10 +108,10 @@ int hccld_profile_stop(const struct hccld_profile_config *config)
 {
 	int r = 0;
 
-	if (!config_is_good(config))
-		return config_error("aclprofStop");
 	pthread_mutex_lock(&mutex);
-	if (!is_initialized || !running)
+	if (!config_find(config))
+		r = config_error("aclprofStop");
+	else if (!is_initialized || !running)
 		r = state_error(ACL_ERROR_PROF_NOT_RUN, "aclprofStop: aclprofStart was not called");
 	else if (running != config)
 		r = hccld_acl_result(hccld_error(
@@ -161,28 +166,30 @@ struct hccld_profile_config *hccld_profile_config_new(const uint32_t *devices, u
 		hccld_error(CAUSE_HOST_MEMORY, "no memory for a configuration");
 		return NULL;
 	}
-	config->magic = CONFIG_MAGIC;
-	config->device_count = count;
-	if (count)
-		memcpy(config->devices, devices, count * sizeof(*devices));
-	config->data = data;
+	pthread_mutex_lock(&mutex);
+	config->next = configs;
+	configs = config;
+	pthread_mutex_unlock(&mutex);
 	return config;
 }
 
 int hccld_profile_config_free(const struct hccld_profile_config *config)
 {
-	struct hccld_profile_config *own = (struct hccld_profile_config *)(uintptr_t)config;
-	bool is_running;
+	struct hccld_profile_config **at, *ended = NULL;
+	int r = 0;
 
-	if (!config_is_good(config))
-		return config_error("aclprofDestroyConfig");
 	pthread_mutex_lock(&mutex);
-	is_running = running == config;
+	at = config_find(config);
+	if (!at) {
+		r = config_error("aclprofDestroyConfig");
+	} else if (running == config) {
+		r = state_error(ACL_ERROR_PROF_ALREADY_RUN,
+				"aclprofDestroyConfig: profiling runs with it; call aclprofStop first");
+	} else {
+		ended = *at;
+		*at = ended->next;
+	}
 	pthread_mutex_unlock(&mutex);
-	if (is_running)
-		return state_error(ACL_ERROR_PROF_ALREADY_RUN,
-				   "aclprofDestroyConfig: profiling runs with it; call aclprofStop first");
-	own->magic = 0;
-	free(own);
-	return 0;
+	free(ended);
+	return r;
 }

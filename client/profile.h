@@ -9,13 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/limits.h"
 
+/* What it says was checked, and is not kept. */
 struct hccld_profile_config {
-	uint64_t magic;
-	uint32_t device_count;
-	uint32_t devices[HCCLD_DEVICES_MAX];
-	uint64_t data;
+	struct hccld_profile_config *next;
 };
 
 /* The results of these are acl codes; text set. */

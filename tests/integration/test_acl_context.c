@@ -467,6 +467,9 @@ static void profiling(void)
 	check_ok(aclprofSetConfig(ACL_PROF_STORAGE_LIMIT, "200MB", 5));
 	check_fails(aclprofSetConfig(ACL_PROF_ARGS_MAX, "1", 1), ACL_ERROR_RT_PARAM_INVALID, NULL);
 	check_ok(aclprofDestroyConfig(config));
+	check_fails(aclprofDestroyConfig(config), ACL_ERROR_INVALID_PARAM, "destroyed");
+	check_fails(aclprofStart(config), ACL_ERROR_INVALID_PARAM, "destroyed");
+	check_fails(aclprofStop((const aclprofConfig *)8), ACL_ERROR_INVALID_PARAM, "aclprofCreateConfig");
 	check_ok(aclprofFinalize());
 	check_null(aclprofCreateConfig(twice, 2, ACL_AICORE_NONE, NULL, ACL_PROF_ACL_API));
 	check_str_contains(aclGetRecentErrMsg(), "twice");
