@@ -74,7 +74,7 @@ const struct setting config_settings[] = {
 	INTEGER(devices, devices, 1, HCCLD_DEVICES_MAX, "8",
 		.help = "number of devices"),
 	BYTES(devices, device_memory, 1, 1ull << 47, "auto", .word = "auto",
-	      .help = "memory of each device; auto: half of the node's memory, shared by all devices"),
+	      .help = "memory of each device; auto: half of the node's memory, or of what the control group may have, shared by all devices"),
 	TEXT(devices, soc_name, "Ascend910_9391",
 	     .help = "what aclrtGetSocName answers"),
 	CHOICE(limits, tenant, tenant_rules, "uid", RELOADABLE,

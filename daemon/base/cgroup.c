@@ -118,8 +118,7 @@ void cgroup_cut(const char *path, char *ret_cut, size_t size)
 	cut_copy(path, cut == none ? 0 : cut, ret_cut, size);
 }
 
-/* The path of hierarchy @controllers ("" is version 2) in @content, or NULL. @ret_path: its copy. */
-static bool hierarchy_path(const char *content, const char *controller, char *ret_path, size_t size)
+bool cgroup_hierarchy_path(const char *content, const char *controller, char *ret_path, size_t size)
 {
 	for (const char *line = content; *line;) {
 		size_t length = strcspn(line, "\n"), list;
@@ -151,7 +150,7 @@ void cgroup_cut_file(const char *content, char *ret_cut, size_t size)
 
 	*ret_cut = 0;
 	for (size_t i = 0; i < sizeof(hierarchies) / sizeof(hierarchies[0]) && !*ret_cut; i++)
-		if (hierarchy_path(content, hierarchies[i], path, sizeof(path)))
+		if (cgroup_hierarchy_path(content, hierarchies[i], path, sizeof(path)))
 			cgroup_cut(path, ret_cut, size);
 }
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,5 +21,7 @@ void cgroup_cut(const char *path, char *ret_cut, size_t size);
  * that say something, in this order.
  */
 void cgroup_cut_file(const char *content, char *ret_cut, size_t size);
+/* Of hierarchy @controller ("": version 2) in such content. False: there is none. */
+bool cgroup_hierarchy_path(const char *content, const char *controller, char *ret_path, size_t size);
 /* The same for process @pid. -ENOENT: its file cannot be read. */
 int cgroup_of_process(int32_t pid, char *ret_cut, size_t size);

@@ -4,18 +4,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/falloc.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/memory_group.h"
 #include "proto/cleanup.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
+
+#define LARGE (UINT64_C(4) << 20)
+/* Of what the control group may take, for our own needs; less small regions, so that those have room when there are no large ones. */
+#define RESERVE_OF_LARGE (UINT64_C(32) << 20)
+#define RESERVE (UINT64_C(8) << 20)
 
 /* The errno as the table of causes knows it: no memory, or a limit. */
 static int memfd_failed(const char *call, const char *name)
@@ -30,12 +38,37 @@ static int memfd_failed(const char *call, const char *name)
 	return -error;
 }
 
+/* What is being backed right now: the account of the group may not show it yet. */
+static _Atomic uint64_t in_progress;
+
+/* Where a control group has no room the kernel does not refuse: it kills us, and would again when we are asked again. */
+static bool group_has_room(uint64_t wanted, uint64_t bytes)
+{
+	static const struct log_fields refused = { .event = EVENT_LIMIT_REFUSED, .is_frequent = true };
+	uint64_t reserve = bytes >= LARGE ? RESERVE_OF_LARGE : RESERVE, available;
+	struct memory_group group;
+
+	memory_group_self(&group);
+	available = memory_group_available(&group);
+	if (available >= reserve && wanted <= available - reserve)
+		return true;
+	log_event(LOG_LEVEL_WARNING, &refused,
+		  "the control group of hccld may take %" PRIu64 " MiB more, %" PRIu64 " are kept for itself: no %" PRIu64
+		  " KiB for a region",
+		  available >> 20, reserve >> 20, bytes >> 10);
+	return false;
+}
+
 int memfd_back(int fd, uint64_t offset, uint64_t bytes)
 {
-	while (fallocate(fd, 0, (off_t)offset, (off_t)bytes) < 0)
+	uint64_t wanted = atomic_fetch_add(&in_progress, bytes) + bytes;
+	int r = group_has_room(wanted, bytes) ? 0 : -ENOMEM;
+
+	while (r == 0 && fallocate(fd, 0, (off_t)offset, (off_t)bytes) < 0)
 		if (errno != EINTR)
-			return memfd_failed("fallocate", "region");
-	return 0;
+			r = memfd_failed("fallocate", "region");
+	atomic_fetch_sub(&in_progress, bytes);
+	return r;
 }
 
 int memfd_new(const char *name, uint64_t bytes, bool backed, int *ret_fd)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory_group.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -173,5 +174,10 @@ uint64_t memory_available(void)
 
 uint64_t memory_total(void)
 {
-	return meminfo("MemTotal:");
+	uint64_t node = meminfo("MemTotal:"), limit;
+	struct memory_group group;
+
+	memory_group_self(&group);
+	limit = memory_group_limit(&group);
+	return limit < node ? limit : node;
 }

@@ -26,4 +26,5 @@ bool process_is_stopped(int32_t pid);
 int process_exit_status(int pidfd, int32_t pid, int32_t *ret_status);
 /* Memory of the node that can be had without harm, in bytes. UINT64_MAX: unknown. */
 uint64_t memory_available(void);
+/* Of the node, or what our control group may have if that is less. */
 uint64_t memory_total(void);

@@ -89,7 +89,7 @@ static int allocation_publish(struct allocation *allocation)
 		return request_fail(
 			request,
 			allocation->kind == SEGMENT_DEVICE ? CAUSE_MEMORY : CAUSE_HOST_MEMORY,
-			"the node itself has no %" PRIu64
+			"the node itself, or the control group that hccld runs in, has no %" PRIu64
 			" MiB of memory left, though the limits of hccld would allow them",
 			allocation->bytes >> 20);
 	if (allocation->result < 0)
@@ -148,7 +148,7 @@ static int allocation_exhausted(struct request *request, struct session *session
 	text_add_bytes(&text, bytes);
 	text_add(&text, " more were asked for by pid %d; %s", session->view.pid,
 		 is_device ? "hccld --device-memory raises the limit"
-			   : "it is half of the node's memory");
+			   : "it is half of the node's memory, or of what hccld's control group may have");
 	return status_error(is_device ? CAUSE_MEMORY : CAUSE_HOST_MEMORY);
 }
 

@@ -449,6 +449,46 @@ def case_memory_limit():
             run("umount", mount)
 
 
+ALLOCATE = """
+import ctypes, sys
+acl = ctypes.CDLL("libascendcl.so")
+acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
+place, status = ctypes.c_void_p(), acl.aclInit(None) or acl.aclrtSetDevice(0)
+for mib in sys.argv[1:]:
+    status = status or acl.aclrtMalloc(ctypes.byref(place), ctypes.c_size_t(int(mib) << 20), 0)
+print(status, (acl.aclGetRecentErrMsg() or b"").decode())
+"""
+
+
+def case_memory_limit_of_the_daemon():
+    """Who asks for more than its control group may have is refused, and nobody is killed."""
+    group = memory_group(256 << 20)
+    if not group:
+        print("memory_limit_of_the_daemon: this kernel gives us no memory controller: not tried", flush=True)
+        return
+    folder, mount = group
+    job = Job().ready()
+    before = pid()
+    try:
+        with open(folder + "/cgroup.procs", "w", encoding="utf-8") as file:
+            file.write(str(before))
+        for sizes in ["512"], ["40"] * 20, ["3"] * 200:
+            asks = as_user("alice", ["python3", "-c", ALLOCATE, *sizes], stdout=subprocess.PIPE)
+            text = asks.communicate(timeout=60 * SCALE)[0]
+            check("control group" in text, "%s: %s" % (sizes, text))
+            check(pid() == before, "another process")
+        job.check_running()
+        ring(12)
+        run("systemctl", "restart", "hccld.service")
+        job.check_running()
+        job.kill()
+    finally:
+        run("systemctl", "stop", "hccld.service")
+        os.rmdir(folder)
+        if mount:
+            run("umount", mount)
+
+
 GRACE = 3
 CASES = {name[5:]: function for name, function in sorted(globals().items()) if name.startswith("case_")}
 
