@@ -277,11 +277,14 @@ int hccld_share_allow(const char *text, const int32_t *pids, size_t count)
 void hccld_share_freeing(void *address)
 {
 	struct export *ended = NULL;
+	struct hccld_place place;
 	uint64_t bytes;
 	int32_t device;
 	void *start;
 
+	/* what is mapped is not freed by its address: the call is going to fail, and must leave everything as it is */
 	if (!atomic_load_explicit(&export_count, memory_order_relaxed) ||
+	    hccld_buffer_find(address, &place) < 0 || place.is_mapping ||
 	    hccld_buffer_range(address, &start, &bytes, &device) < 0 || start != address)
 		return;
 	pthread_mutex_lock(&mutex);

@@ -339,6 +339,7 @@ static void bad_arguments(void)
 				      .location = { 1, ACL_MEM_LOCATION_TYPE_DEVICE } };
 	unsigned char *base;
 	void *handle, *again;
+	char key[65];
 	size_t size;
 
 	check_fails(aclrtReserveMemAddress((void **)&base, PIECE, 0, NULL, 0), ACL_ERROR_RT_CONTEXT_NULL, NULL);
@@ -363,7 +364,13 @@ static void bad_arguments(void)
 	check_fails(aclrtMapMem(base + MIB, PIECE, 0, handle, 0), ACL_ERROR_RT_PARAM_INVALID, "aclrtUnmapMem first");
 	check_fails(aclrtUnmapMem(base + 4096), ACL_ERROR_RT_PARAM_INVALID, NULL);
 	check_fails(aclrtUnmapMem(base + PIECE), ACL_ERROR_RT_PARAM_INVALID, NULL);
+	check_ok(aclrtIpcMemGetExportKey(base, 100, key, sizeof(key), ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION));
+	base[0] = 7;
 	check_fails(aclrtFree(base), ACL_ERROR_RT_PARAM_INVALID, NULL);
+	check_eq_int(base[0], 7);
+	check_ok(aclrtIpcMemImportByKey(&again, key, 0));
+	check_eq_int(*(unsigned char *)again, 7);
+	check_ok(aclrtIpcMemClose(key));
 	check_ok(aclrtMemSetAccess(base, PIECE, &access, 1));
 	check_fails(aclrtMemSetAccess(base, MIB, &access, 1), ACL_ERROR_RT_PARAM_INVALID, "aclrtMapMem");
 	access.flags = ACL_RT_MEM_ACCESS_FLAGS_READ;
