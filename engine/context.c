@@ -98,7 +98,7 @@ void engine_ring_hard(struct engine *engine, struct view_comm *comm)
 	}
 }
 
-static bool context_has_undone(struct view_context *context)
+bool context_has_undone(struct view_context *context)
 {
 	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
 

@@ -155,6 +155,7 @@ void context_dirty(struct engine *engine, struct view_context *context);
 /* R1, R2: one fence, then rings what is remembered. */
 void engine_ring_dirty(struct engine *engine);
 void context_wake(struct view_context *context);
+bool context_has_undone(struct view_context *context);
 
 /* fair.c: pure */
 void fair_add(struct view_flow **current, struct view_flow *flow);

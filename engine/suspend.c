@@ -10,6 +10,14 @@
 #include "engine/lane.h"
 
 #define IS_SUSPENDED(epoch) ((epoch) & 1)
+#define LOOK_STEPS (1 << 20)	/* of one context */
+
+/* Of the heads of a context, in one suspension. */
+enum look {
+	LOOK_NONE = 0,
+	LOOK_WHOLE = 1,
+	LOOK_CUT = 2,
+};
 
 enum gate member_gate(const struct comm_member *own, const struct comm_member *peer, uint32_t task_epoch)
 {
@@ -112,25 +120,82 @@ static void barriers_empty(struct view_comm *comm)
 	atomic_store_explicit(&region->barriers_done, number, memory_order_release);
 }
 
-bool engine_rank_suspend(struct engine *engine, struct view_rank *rank)
+/*
+ * The heads of some context were not all looked at, and one may have a number in this pair: nobody could tell later whether it was done
+ * before. Better an error than a success: the pair fails, and works again when another suspension finds it empty.
+ */
+static void pair_void(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination)
 {
-	struct view_comm *comm = rank->comm;
+	struct pair_ring *ring = atomic_load_explicit(&view_pair_of(comm, source, destination)->ring, memory_order_acquire);
+	struct fault fault = pair_fault(comm, CAUSE_SUSPENDED, destination, source, ITEM_RECEIVE);
 
-	if (!transfers_cancel_rank(engine, rank))
-		return false;
-	/* every head that has to do with the rank finds that out now: only heads are issued, and heads that have failed end at a look */
-	engine_ring_hard(engine, comm);
+	if (!ring)
+		return;
+	fault.number = atomic_load_explicit(&ring->received, memory_order_relaxed) + 1;
+	pair_fail(engine, comm, source, destination, &fault);
+}
+
+static enum look context_look_at_heads(struct engine *engine, struct view_context *context)
+{
+	int64_t steps = 0;
+
+	/* whatever state somebody has written */
+	engine_mend(context);
+	if (!engine_look_for(engine, context, LOOK_STEPS, &steps))
+		return context->broken || !context_has_undone(context) ? LOOK_WHOLE : LOOK_CUT;
+	return steps < LOOK_STEPS ? LOOK_WHOLE : LOOK_CUT;
+}
+
+/* Every head that has to do with @comm finds out: only heads are issued, and heads that have failed end at a look. False: not all. */
+static bool comm_look_at_heads(struct engine *engine, struct view_comm *comm)
+{
+	bool is_whole = true;
+
 	for (uint32_t i = 0; i < comm->size; i++) {
 		struct view_context *context = atomic_load_explicit(&comm->contexts[i], memory_order_acquire);
 
 		if (context)
-			engine_look(engine, context);
+			context->looked_at = LOOK_NONE;
 	}
+	for (uint32_t i = 0; i < comm->size; i++) {
+		struct view_context *context = atomic_load_explicit(&comm->contexts[i], memory_order_acquire);
+
+		/* many ranks may share one */
+		if (context && context->looked_at == LOOK_NONE)
+			context->looked_at = (uint8_t)context_look_at_heads(engine, context);
+		is_whole &= !context || context->looked_at == LOOK_WHOLE;
+	}
+	return is_whole;
+}
+
+static bool rank_is_whole(struct view_comm *comm, uint32_t rank)
+{
+	const struct view_context *context = atomic_load_explicit(&comm->contexts[rank], memory_order_acquire);
+
+	return !context || context->looked_at == LOOK_WHOLE;
+}
+
+bool engine_rank_suspend(struct engine *engine, struct view_rank *rank)
+{
+	struct view_comm *comm = rank->comm;
+	bool is_whole;
+
+	if (!transfers_cancel_rank(engine, rank))
+		return false;
+	engine_ring_hard(engine, comm);
+	is_whole = comm_look_at_heads(engine, comm);
 	for (uint32_t peer = 0; peer < comm->size; peer++) {
+		if (!rank_is_whole(comm, rank->rank) || !rank_is_whole(comm, peer)) {
+			pair_void(engine, comm, rank->rank, peer);
+			pair_void(engine, comm, peer, rank->rank);
+			continue;
+		}
 		pair_empty(atomic_load_explicit(&view_pair_of(comm, rank->rank, peer)->ring, memory_order_acquire));
 		pair_empty(atomic_load_explicit(&view_pair_of(comm, peer, rank->rank)->ring, memory_order_acquire));
 	}
-	barriers_empty(comm);
+	if (is_whole)
+		barriers_empty(comm);
+	engine_ring_dirty(engine);
 	return true;
 }
 

@@ -91,6 +91,7 @@ struct view_context {
 	uint64_t cut_position, cut_steps;
 	uint32_t cut_lane;
 	bool cut_waits, cut_news;
+	uint8_t looked_at;		/* engine_rank_suspend(): enum look */
 	/* where the next look at ages begins, and the batch that the last one has left in the middle of its lanes */
 	uint32_t late_stream, late_lane;
 	struct stream_ring *late_ring;

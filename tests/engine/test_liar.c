@@ -83,6 +83,64 @@ TEST(time_outs_of_many_lanes_take_several_looks)
 	free(items);
 }
 
+/* As registry/suspend.c. */
+static void suspend(struct rig *rig, uint32_t rank)
+{
+	struct comm_region *region = rig->comm.region;
+
+	atomic_store(&region->members[rank].suspended_at, atomic_fetch_add(&region->suspensions, 1) + 1);
+	atomic_fetch_add(&region->members[rank].epoch, 1);
+	check(engine_rank_suspend(rig->engine, &rig->ranks[rank].session.ranks[rank]));
+}
+
+/* Rank 1 waits for what rank 0 has never sent. */
+static void check_receive_failed(struct rig *rig)
+{
+	const struct stream_ring *ring = rig->ranks[1].streams[1];
+
+	rig_run(rig);
+	check(rig_is_done(rig, 1, 1));
+	check_eq_uint(ring->fault_count, 1);
+	check_eq_uint(ring->fault.cause, CAUSE_SUSPENDED);
+}
+
+/* Many items before it in the same look: the receive was left with its number, and found itself done when the pair was empty. */
+TEST(a_receive_behind_a_million_items_fails_when_its_peer_is_suspended)
+{
+	const uint32_t count = (1 << 20) + 1000;
+	struct rig *rig = rig_new(2, false);
+	struct item *items = side_new(rig, 1, count);
+
+	rig_submit(rig, 1, 1, (struct rig_item[]){ RECEIVE(0, 0, 100) }, 1, 0);
+	rig_run(rig);
+	for (uint32_t i = 0; i < count; i++) {
+		items[i] = (struct item){ .kind = ITEM_FILL, .bytes = 1, .segment = rig->ranks[1].segment, .offset = 4096,
+					  .next = LANE_END, .next_lane = i + 1 == count ? LANE_END : i + 1 };
+		items[i].issue = items[i].done = i;
+	}
+	side_submit(rig, 1, count);
+	suspend(rig, 0);
+	check_receive_failed(rig);
+	rig_free(rig);
+	free(items);
+}
+
+TEST(a_receive_fails_when_its_peer_is_suspended_whatever_the_yard_says)
+{
+	static const enum context_state states[] = { CONTEXT_IDLE, CONTEXT_CLIENT, CONTEXT_ENGINE, CONTEXT_PARKED, 99 };
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		struct rig *rig = rig_new(2, false);
+
+		rig_submit(rig, 1, 1, (struct rig_item[]){ RECEIVE(0, 0, 100) }, 1, 0);
+		rig_run(rig);
+		atomic_store(&rig->contexts[1].words->state, yard_next(0, states[i]));
+		suspend(rig, 0);
+		check_receive_failed(rig);
+		rig_free(rig);
+	}
+}
+
 /*
  * Two streams send to one peer; the second is destroyed, and its send fails. The receive that meets the first one fails too,
  * although it has the smaller number.
