@@ -203,6 +203,8 @@ static void failed_pair_rank(struct job_rank *rank)
 	meet();
 	check_ok(HcclCommSuspend(rank->comm));
 	check_eq_int(async_of(rank->comm), HCCL_E_SUSPENDING);
+	/* who is resumed before the other is suspended has not been through it */
+	meet();
 	check_ok(HcclCommResume(rank->comm));
 	check_eq_int(async_of(rank->comm), HCCL_SUCCESS);
 	ring(rank, 1000, 5);
