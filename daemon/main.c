@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -26,6 +27,18 @@ static void open_standard_fds(void)
 		close(fd);
 }
 
+/* A limit of file sizes (ulimit -f) counts for shared memory, and for a file that takes the log: whatever is beyond it fails. */
+static void survive_file_limit(void)
+{
+	struct rlimit limit;
+
+	signal(SIGXFSZ, SIG_IGN);
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_FSIZE, &limit); /* then less fits, and is said */
+}
+
 int main(int argc, char **argv)
 {
 	struct config config;
@@ -34,6 +47,7 @@ int main(int argc, char **argv)
 
 	/* until it can be obeyed; the configuration is yet to be read anyway */
 	signal(SIGHUP, SIG_IGN);
+	survive_file_limit();
 	/* of a keeper: not what the administrator wrote */
 	if (getenv(CONFIG_WORKER) && argc > 1 && strcmp(argv[argc - 1], "--no-keeper") == 0) {
 		is_worker = true;

@@ -31,7 +31,7 @@ static int memfd_failed(const char *call, const char *name)
 	int error = errno;
 
 	log_warning("%s for memory '%s' failed: %s", call, name, strerror(error));
-	if (error == ENOSPC)
+	if (error == ENOSPC || error == EFBIG)
 		return -ENOMEM;
 	if (error == EMFILE || error == ENFILE)
 		return -EDQUOT;

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -43,12 +44,12 @@ class Case(unittest.TestCase):
         path.write_text(text)
         return str(path)
 
-    def start(self, *options):
+    def start(self, *options, **more):
         ready, daemon_ready = os.pipe()
         with open(self.log, "w", encoding="utf-8") as log:
             daemon = subprocess.Popen([HCCLD, "--config", str(self.file), "--device-memory", "64M", "--ready-fd",
                                        str(daemon_ready), *options], pass_fds=[daemon_ready], stderr=log,
-                                      env=self.environment())
+                                      env=self.environment(), **more)
         self.addCleanup(daemon.wait)
         self.addCleanup(daemon.terminate)
         os.close(daemon_ready)
@@ -259,6 +260,28 @@ class Signals(Case):
             self.assertNotIn("killed by signal", self.log.read_text())
             daemon.terminate()
             self.assertEqual(daemon.wait(PATIENCE_S), 0)
+
+
+class FileSize(Case):
+    """ulimit -f, of a shell or a batch system: shared memory counts, and so does the log."""
+
+    def test_a_soft_limit_is_lifted(self):
+        def soft():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        self.write("")
+        for keeper in "--keeper", "--no-keeper":
+            daemon = self.start(keeper, preexec_fn=soft)
+            self.assertEqual(self.daemon_says()["devices"], 8)
+            daemon.terminate()
+            self.assertEqual(daemon.wait(PATIENCE_S), 0)
+
+    def test_a_hard_limit_is_named(self):
+        self.write("")
+        result = subprocess.run([HCCLD, "--config", str(self.file), "--no-keeper"], env=self.environment(), capture_output=True, text=True,
+                                timeout=PATIENCE_S, check=False,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("File too large", result.stderr)
 
 
 class Sinks(Case):
