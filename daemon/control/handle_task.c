@@ -6,6 +6,7 @@
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/request.h"
+#include "proto/clock.h"
 #include "registry/context.h"
 #include "registry/session.h"
 #include "scheduler/scheduler.h"
@@ -20,21 +21,26 @@ struct ending {
 	struct view_context *context;
 	struct stream_ring *ring; /* NULL: all streams */
 	uint32_t cause;
+	uint32_t next; /* place of the stream to go on with */
 	bool only_head;
 };
 
-/* Engine thread. */
+/* Engine thread. A stream can take as long as a million items at its head. */
 static bool abort_run(struct engine *engine, void *arg)
 {
 	struct ending *ending = arg;
 	uint32_t limit = atomic_load_explicit(&ending->context->stream_limit, memory_order_acquire);
+	uint64_t since_ns = clock_now_ns();
 
-	for (uint32_t i = 0; i < limit; i++) {
+	for (; ending->next < limit; ending->next++) {
 		struct stream_ring *ring =
-			atomic_load_explicit(&ending->context->streams[i], memory_order_acquire);
+			atomic_load_explicit(&ending->context->streams[ending->next], memory_order_acquire);
 
 		if (!ring || (ending->ring && ending->ring != ring))
 			continue;
+		ending->call.has_more = clock_now_ns() - since_ns > SCHEDULER_CALL_NS;
+		if (ending->call.has_more)
+			return false;
 		if (!engine_stream_drop(engine, ending->context, ring, ending->only_head,
 					ending->cause))
 			return false;

@@ -140,8 +140,9 @@ static bool scheduler_run_calls(struct scheduler *scheduler)
 	while ((call = scheduler->queue)) {
 		struct scheduler_call *next = call->next;
 
+		call->has_more = false;
 		if (!call->run(scheduler->engine, call->arg))
-			return worked;	/* slices are out; the others keep their order */
+			return worked | call->has_more;	/* slices are out; the others keep their order */
 		scheduler->queue = next;
 		if (!next)
 			scheduler->queue_last = NULL;

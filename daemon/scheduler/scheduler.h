@@ -10,6 +10,8 @@
 
 #include "engine/engine.h"
 
+#define SCHEDULER_CALL_NS 200000u	/* after which a run() that has more to do ends: contexts of all wait meanwhile */
+
 struct scheduler;
 
 struct scheduler_options {
@@ -31,6 +33,7 @@ struct scheduler_call {
 	void (*done)(void *arg);	/* control thread, in scheduler_collect(); may free the call */
 	void *arg;
 	struct scheduler_call *next;	/* private */
+	bool has_more;			/* set by run() before it says false: nothing to wait for, but the others have their turn */
 };
 
 /* -ENOMEM. Nothing runs until scheduler_start(): add the yards (and their contexts) of a previous process first. */

@@ -101,8 +101,9 @@ static bool run_calls(struct scheduler *scheduler)
 	while (scheduler->queue) {
 		struct scheduler_call *call = scheduler->queue;
 
+		call->has_more = false;
 		if (!call->run(scheduler->engine, call->arg))
-			return worked;
+			return worked | call->has_more;
 		scheduler->queue = call->next;
 		if (!scheduler->queue)
 			scheduler->queue_end = &scheduler->queue;
