@@ -26,6 +26,7 @@ struct host_call {
 	struct hccld_stream *stream;
 	void (*function)(void *arg);
 	void *arg;
+	void (*drop)(void *arg); /* of the library's own: instead of `function` if that is not to run */
 	uint64_t position, end;
 	bool blocks, reports;
 	bool is_orphan; /* its stream has ended while it ran */
@@ -59,6 +60,14 @@ static void list_pop(struct hccld_stream *stream)
 		stream->host_last = NULL;
 }
 
+/* It has not begun, and is not going to. */
+static void call_drop(struct host_call *call)
+{
+	if (call->drop)
+		call->drop(call->arg);
+	free(call);
+}
+
 /* I5: it is due, but its task was passed over, or taken out. */
 static bool is_void(const struct stream_ring *ring, uint64_t position)
 {
@@ -80,7 +89,7 @@ static struct host_call *stream_due(struct hccld_stream *stream, uint64_t owner)
 		if (!is_void(stream->ring, call->position))
 			return owner_of(call) == owner ? call : NULL;
 		list_pop(stream);
-		free(call);
+		call_drop(call);
 	}
 	return NULL;
 }
@@ -225,11 +234,11 @@ static void call_append(void *arg, uint64_t position, uint64_t end)
 	pthread_mutex_unlock(&mutex);
 }
 
-int hccld_host_launch(struct hccld_stream *stream, void (*function)(void *arg), void *arg,
-		      bool blocks, bool reports)
+static int launch(const struct host_call *content)
 {
+	struct hccld_stream *stream = content->stream;
 	struct task task = { .kind = TASK_HOST,
-			     .flags = blocks ? 0 : TASK_NO_BLOCK,
+			     .flags = content->blocks ? 0 : TASK_NO_BLOCK,
 			     .first_lane = LANE_END };
 	struct hccld_making making = { .make = call_append };
 	struct hccld_session *session;
@@ -241,23 +250,36 @@ int hccld_host_launch(struct hccld_stream *stream, void (*function)(void *arg), 
 		return r;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&mutex);
-	if (!reports || !stream->host_thread)
+	if (!content->reports || !stream->host_thread)
 		r = thread_start(session);
 	pthread_mutex_unlock(&mutex);
 	pthread_setcancelstate(cancel, NULL);
 	if (r < 0)
 		return r;
-	call = calloc(1, sizeof(*call));
+	call = malloc(sizeof(*call));
 	if (!call)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory to queue a host function");
-	*call = (struct host_call){ .stream = stream, .function = function, .arg = arg,
-				    .blocks = blocks, .reports = reports };
+	*call = *content;
 	making.arg = call;
 	r = hccld_stream_submit_made(stream, &task, NULL, 0, &making);
 	/* what fails has not come to call_append() */
 	if (r < 0)
 		free(call);
 	return r;
+}
+
+int hccld_host_launch(struct hccld_stream *stream, void (*function)(void *arg), void *arg,
+		      bool blocks, bool reports)
+{
+	return launch(&(struct host_call){ .stream = stream, .function = function, .arg = arg,
+					   .blocks = blocks, .reports = reports });
+}
+
+int hccld_host_launch_own(struct hccld_stream *stream, void (*function)(void *arg),
+			  void (*drop)(void *arg), void *arg)
+{
+	return launch(&(struct host_call){ .stream = stream, .function = function, .drop = drop,
+					   .arg = arg, .blocks = true });
 }
 
 int hccld_host_subscribe(uint64_t thread, struct hccld_stream *stream)
@@ -380,6 +402,25 @@ void hccld_host_drain(struct hccld_stream *stream)
 	pthread_setcancelstate(cancel, NULL);
 }
 
+void hccld_host_await_own(void)
+{
+	struct hccld_stream *stream;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&mutex);
+	for (stream = streams; stream;) {
+		if (!stream->host_running || !stream->host_running->drop) {
+			stream = stream->host_next;
+			continue;
+		}
+		pthread_cond_wait(&finished, &mutex);
+		stream = streams;
+	}
+	pthread_mutex_unlock(&mutex);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 void hccld_host_stop(struct hccld_stream *stream)
 {
 	pthread_mutex_lock(&mutex);
@@ -387,8 +428,11 @@ void hccld_host_stop(struct hccld_stream *stream)
 		struct host_call *call = stream->host_first;
 
 		list_pop(stream);
-		free(call);
+		call_drop(call);
 	}
+	/* the library's own are short, and touch memory that the program may free when its stream has ended */
+	while (stream->host_running && stream->host_running->drop)
+		pthread_cond_wait(&finished, &mutex);
 	if (stream->host_running)
 		stream->host_running->is_orphan = true;
 	stream->host_running = NULL;

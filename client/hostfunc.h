@@ -15,6 +15,8 @@ struct hccld_stream;
  * is one when it becomes due. Nothing runs it twice; it does not run if its stream ends, is aborted or stops at an error before.
  */
 int hccld_host_launch(struct hccld_stream *stream, void (*function)(void *arg), void *arg, bool blocks, bool reports);
+/* For memory.c: a short function of the library's own that waits for nobody. @drop(@arg) instead if it does not run; neither if this fails. */
+int hccld_host_launch_own(struct hccld_stream *stream, void (*function)(void *arg), void (*drop)(void *arg), void *arg);
 /* @thread: as pthread_self() gives it. -ENOCSI: the stream has one. */
 int hccld_host_subscribe(uint64_t thread, struct hccld_stream *stream);
 /* What is queued goes to the library's thread. -ENOCSI: the stream has another one, or none. */
@@ -31,5 +33,7 @@ bool hccld_host_is_inside(void);
 int hccld_host_check_wait(const struct hccld_stream *stream, uint64_t target);
 /* For stream.c: until the library's thread has run what is due. Nothing if a host function of this stream asks. */
 void hccld_host_drain(struct hccld_stream *stream);
+/* For stream_control.c: until none of the library's own runs, after tasks were taken out. */
+void hccld_host_await_own(void);
 /* For stream.c: forgets what has not begun; the ring is not touched any more afterwards. */
 void hccld_host_stop(struct hccld_stream *stream);

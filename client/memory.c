@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/buffer.h"
 #include "client/error.h"
+#include "client/hostfunc.h"
 #include "client/share.h"
 #include "client/stream.h"
 #include "client/virtual.h"
@@ -227,8 +229,10 @@ int hccld_memory_fill(void *address, size_t max, int value, size_t count)
 
 /* Staging memory of one task. */
 struct stage {
+	_Atomic uint32_t owners; /* its task, and what fills `in` later */
 	void *in;  /* stands for the source */
 	void *out; /* stands for the destination */
+	const void *source;
 	void *destination;
 	size_t size;
 };
@@ -237,6 +241,8 @@ static void stage_drop(void *arg)
 {
 	struct stage *stage = arg;
 
+	if (atomic_fetch_sub(&stage->owners, 1) > 1)
+		return;
 	if (stage->in)
 		(void)hccld_buffer_free(HCCLD_MEMORY_HOST, stage->in);
 	if (stage->out)
@@ -253,6 +259,15 @@ static void stage_done(void *arg)
 	stage_drop(stage);
 }
 
+/* At its place in the stream: only now the source holds what is to be copied. */
+static void stage_fill(void *arg)
+{
+	struct stage *stage = arg;
+
+	memcpy(stage->in, stage->source, stage->size);
+	stage_drop(stage);
+}
+
 static int stage_allocate(struct hccld_stream *stream, size_t size, void **ret_memory,
 			  struct hccld_place *ret_place)
 {
@@ -263,6 +278,25 @@ static int stage_allocate(struct hccld_stream *stream, size_t size, void **ret_m
 	if (r < 0)
 		return r;
 	return hccld_buffer_find(*ret_memory, ret_place);
+}
+
+/*
+ * Now, if nothing that is queued before the copy can still write the source. A host function cannot wait for another one, and has its
+ * source ready.
+ */
+static int stage_source(struct hccld_stream *stream, struct stage *stage)
+{
+	int r;
+
+	if (hccld_host_is_inside() || !hccld_stream_is_held(stream)) {
+		memcpy(stage->in, stage->source, stage->size);
+		return 0;
+	}
+	stage->owners = 2;
+	r = hccld_host_launch_own(stream, stage_fill, stage_drop, stage);
+	if (r < 0)
+		stage->owners = 1;
+	return r;
 }
 
 /* Replaces what the engine cannot reach. @ret_stage: NULL if nothing had to be. */
@@ -278,12 +312,14 @@ static int stage_new(struct hccld_stream *stream, struct region *to, struct regi
 	stage = calloc(1, sizeof(*stage));
 	if (!stage)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory to queue a copy");
+	stage->owners = 1;
 	stage->size = size;
 	if (from && !from->known) {
+		stage->source = from->address;
 		r = stage_allocate(stream, size, &stage->in, &from->place);
-		if (r == 0)
-			memcpy(stage->in, from->address, size);
 	}
+	if (r == 0 && stage->in)
+		r = stage_source(stream, stage);
 	if (r == 0 && !to->known) {
 		stage->destination = to->address;
 		r = stage_allocate(stream, size, &stage->out, &to->place);
@@ -398,7 +434,7 @@ int hccld_memory_copy_async(void *destination, size_t destination_max, const voi
 	if (r < 0 || nothing)
 		return r;
 	/* an earlier copy of this stream may still have to write what this one reads now */
-	if (!from.known) {
+	if (!from.known && !hccld_stream_is_held(stream)) {
 		r = hccld_stream_settle(stream, source, count);
 		if (r < 0)
 			return r;

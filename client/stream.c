@@ -56,6 +56,7 @@ static void stream_publish(struct hccld_stream *stream, struct hccld_context *co
 	stream->ring = ring;
 	atomic_store(&stream->serial, ++serial);
 	atomic_store(&stream->is_full, false);
+	atomic_store(&stream->held, 0);
 	stream->settings = (struct hccld_stream_settings){ 0 };
 	stream->host_first = stream->host_last = stream->host_running = NULL;
 	stream->host_thread = 0;

@@ -104,6 +104,11 @@ int hccld_stream_submit_after(struct hccld_stream *stream, struct task *task, co
 			      const struct hccld_after *after);
 /* Before memory is read that an earlier task of the stream may still have to write through its action: waits for that task. */
 int hccld_stream_settle(struct hccld_stream *stream, const void *address, size_t size);
+/*
+ * Does the stream wait for something that may write memory of the program (a host function, another stream, somebody who writes a value)?
+ * If not, all such things that it has waited for are done.
+ */
+bool hccld_stream_is_held(const struct hccld_stream *stream);
 
 /*
  * For device.c: every stream of a context. wait: returns the first error met, after waiting for all. stop: handles become unknown,

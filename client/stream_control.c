@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "client/error.h"
+#include "client/hostfunc.h"
 #include "client/stream_state.h"
 #include "proto/feature.h"
 
@@ -42,5 +43,8 @@ int hccld_stream_abort(struct hccld_context *context, struct hccld_stream *strea
 	request.deadline_ms = deadline_ms;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_ABORT_TASKS;
 	request.abort_tasks = &message;
-	return hccld_call_simple(session->connection, &request);
+	r = hccld_call_simple(session->connection, &request);
+	/* the program may free now what a copy was to read */
+	hccld_host_await_own();
+	return r;
 }

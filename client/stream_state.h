@@ -42,6 +42,7 @@ struct hccld_stream {
 	_Atomic uint64_t serial; /* of the use of this entry */
 	struct hccld_stream_settings settings;
 	pthread_mutex_t submitting;
+	_Atomic uint64_t held; /* end of the newest task that waits, or is a host function */
 	_Atomic bool is_full; /* whoever has `submitting` waits for room */
 	_Atomic int32_t credit; /* > 0: spinning has helped lately */
 	_Atomic uint32_t waits;

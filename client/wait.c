@@ -213,6 +213,16 @@ void hccld_stream_run_all_deferred(void)
 	hccld_stream_each(run_deferred);
 }
 
+bool hccld_stream_is_held(const struct hccld_stream *stream)
+{
+	if (stream_completed(stream) < atomic_load_explicit(&stream->held, memory_order_relaxed))
+		return true;
+	/* what it has waited for may be a copy of another stream that has not been written to memory of the program yet */
+	if (atomic_load_explicit(&entangled, memory_order_relaxed))
+		hccld_stream_run_all_deferred();
+	return false;
+}
+
 struct hccld_point hccld_point_of(struct hccld_stream *stream, uint64_t position)
 {
 	return (struct hccld_point){ stream, atomic_load(&stream->serial), position };

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -406,4 +407,94 @@ static void destroyed_from_inside(void)
 TEST_TIMEOUT(acl_host_function_destroys_its_stream, 60)
 {
 	job_run(destroyed_from_inside);
+}
+
+/* ---- copies from memory of the program's own come after what writes it ---- */
+
+enum { COPIED = 100000 };
+
+static void write_seven(void *memory)
+{
+	usleep(20000);
+	memset(memory, 7, COPIED);
+}
+
+static void copies(void)
+{
+	unsigned char *device, *host = calloc(1, COPIED);
+	aclrtStream first, second;
+	uint64_t *flag;
+	aclrtEvent event;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&first));
+	check_ok(aclrtCreateStream(&second));
+	check_ok(aclrtCreateEvent(&event));
+	device = job_memory(2 * COPIED, 1);
+	flag = job_memory(sizeof(*flag), 0);
+	/* a host function of the stream */
+	check_ok(aclrtLaunchHostFunc(first, write_seven, host));
+	check_ok(aclrtMemcpyAsync(device, COPIED, host, COPIED, ACL_MEMCPY_HOST_TO_DEVICE, first));
+	check_ok(aclrtSynchronizeStream(first));
+	check_eq_int(device[0], 7);
+	check_eq_int(device[COPIED - 1], 7);
+	/* a copy of another stream, before an event and behind it */
+	for (int round = 0; round < 20; round++) {
+		*flag = 0;
+		memset(host, 0, COPIED);
+		memset(device, round + 10, COPIED);
+		if (round % 2)
+			check_ok(aclrtValueWait(flag, 1, ACL_STREAM_WAIT_VALUE_EQ, first));
+		check_ok(aclrtMemcpyAsync(host, COPIED, device, COPIED, ACL_MEMCPY_DEVICE_TO_HOST, first));
+		check_ok(aclrtRecordEvent(event, first));
+		usleep(round % 3 * 1000u);
+		check_ok(aclrtStreamWaitEvent(second, event));
+		check_ok(aclrtMemcpyAsync(device + COPIED, COPIED, host, COPIED, ACL_MEMCPY_HOST_TO_DEVICE, second));
+		*flag = 1;
+		check_ok(aclrtSynchronizeStream(second));
+		check_eq_int(device[COPIED], round + 10);
+		check_eq_int(device[2 * COPIED - 1], round + 10);
+	}
+	free(host);
+}
+
+/* One that does not come to run leaves nothing behind, and its memory alone. */
+static void copies_taken_out(void)
+{
+	unsigned char *device, *host = calloc(1, COPIED);
+	aclrtStream stream;
+	uint64_t *flag;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	device = job_memory(COPIED, 1);
+	flag = job_memory(sizeof(*flag), 0);
+	for (int round = 0; round < 20; round++) {
+		*flag = 0;
+		check_ok(aclrtValueWait(flag, 1, ACL_STREAM_WAIT_VALUE_EQ, stream));
+		check_ok(aclrtMemcpyAsync(device, COPIED, host, COPIED, ACL_MEMCPY_HOST_TO_DEVICE, stream));
+		if (round % 2)
+			*flag = 1;
+		if (round % 4 < 2) {
+			check_ok(aclrtStreamAbort(stream));
+		} else {
+			check_ok(aclrtDestroyStreamForce(stream));
+			check_ok(aclrtCreateStream(&stream));
+		}
+		free(host);
+		host = calloc(1, COPIED);
+		aclrtSynchronizeStream(stream);
+		aclGetRecentErrMsg();
+	}
+	free(host);
+}
+
+TEST_TIMEOUT(acl_copies_come_after_what_writes_their_source, 60)
+{
+	job_run(copies);
+}
+
+TEST_TIMEOUT(acl_copies_that_wait_are_taken_out, 60)
+{
+	job_run(copies_taken_out);
 }
