@@ -131,6 +131,13 @@ void connection_dismiss(struct connection *connection, const char *text)
 	connection_free(connection);
 }
 
+static void connection_set_going(struct connection *connection, enum connection_state state)
+{
+	connection->state = state;
+	if (connection->session)
+		session_going(connection->control, connection->session);
+}
+
 void connection_fail(struct connection *connection, const char *reason)
 {
 	const struct log_fields fields = { .event = EVENT_LIAR_ENDED,
@@ -145,7 +152,7 @@ void connection_fail(struct connection *connection, const char *reason)
 	if (connection->session)
 		monitor_session(connection->control, "cut-off", connection->session, reason);
 	connection_farewell(connection, reason);
-	connection->state = CONNECTION_FAILED;
+	connection_set_going(connection, CONNECTION_FAILED);
 	loop_fd_set(connection->watch, 0);
 	loop_timer_start(connection->timer, 0, 0);
 }
@@ -165,7 +172,7 @@ static void pidfd_ready(void *data, int events)
 	struct connection *connection = data;
 
 	(void)events;
-	connection->state = CONNECTION_DYING;
+	connection_set_going(connection, CONNECTION_DYING);
 	loop_fd_set(connection->watch, 0);
 	loop_fd_set(connection->pid_watch, 0);
 	connection_find_exit(connection);
@@ -196,7 +203,7 @@ static void connection_hung_up(struct connection *connection)
 {
 	bool has_process = connection->pid_watch;
 
-	connection->state = has_process ? CONNECTION_HUNG : CONNECTION_FAILED;
+	connection_set_going(connection, has_process ? CONNECTION_HUNG : CONNECTION_FAILED);
 	loop_fd_set(connection->watch, 0);
 	loop_timer_start(connection->timer, has_process ? HANG_UP_GRACE_MS : 0, 0);
 }

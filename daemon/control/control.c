@@ -10,6 +10,7 @@
 #include "base/loop.h"
 #include "control/connection.h"
 #include "control/monitor.h"
+#include "control/retry.h"
 #include "control/join.h"
 #include "control/listener.h"
 #include "control/teardown.h"
@@ -117,10 +118,12 @@ struct control *control_free(struct control *control)
 		connection_free(connection);
 	list_for_each(struct session, session, &control->registry->sessions, link)
 		joins_abort(control, session, NULL, -1);
+	retry_drop(control);
 	/* what was being taken down is taken down to the end, in the engine and then in the jobs */
 	control->is_stopping = true;
 	control->scheduler = scheduler_free(control->scheduler);
 	/* the loop turns once more: nothing of ours but the jobs may be on it */
+	loop_timer_free(control->retry_timer);
 	loop_timer_free(control->join_timer);
 	loop_timer_free(control->turn_timer);
 	loop_wake_free(control->wake);
@@ -153,6 +156,7 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	list_init(&control->connections);
 	list_init(&control->users);
 	list_init(&control->turns);
+	list_init(&control->held);
 	control->options = *options;
 	control->loop = loop;
 	control->registry = registry;
@@ -163,6 +167,9 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	if (r < 0)
 		return r;
 	r = loop_timer_new(loop, joins_expire, control, &control->join_timer);
+	if (r < 0)
+		return r;
+	r = loop_timer_new(loop, retry_held, control, &control->retry_timer);
 	if (r < 0)
 		return r;
 	r = loop_timer_new(loop, users_take_turns, control, &control->turn_timer);

@@ -61,6 +61,9 @@ struct control {
 	struct list turns;	       /* of users whose connections wait to be read */
 	struct loop_timer *turn_timer; /* user.h */
 	struct loop_wake *wake;
+	struct list held; /* requests, retry.h */
+	struct loop_timer *retry_timer;
+	uint32_t ending_count; /* sessions that are about to end, or ending */
 	struct loop_timer *join_timer; /* the earliest deadline of all joins */
 	uint64_t started_ns;
 	bool is_stopping;     /* the scheduler is being freed: nothing more for the engine */

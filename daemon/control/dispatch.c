@@ -12,6 +12,7 @@
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/request.h"
+#include "control/retry.h"
 #include "control/user.h"
 #include "proto/packet.h"
 
@@ -57,8 +58,7 @@ static const struct {
 	{ CASE(MONITOR), handle_monitor, true },
 };
 
-/* What begins something new; the rest ends or looks at what there is. */
-static bool request_begins(const struct request *request)
+bool dispatch_begins(const struct request *request)
 {
 	switch (request->message->body_case) {
 	case CASE(HELLO):
@@ -79,7 +79,7 @@ static int dispatch_request(struct connection *connection, struct request *reque
 {
 	Hccld__Control__Request__BodyCase body = request->message->body_case;
 
-	if (request->control->is_leaving && request_begins(request))
+	if (request->control->is_leaving && dispatch_begins(request))
 		return request_fail(
 			request, CAUSE_DAEMON_GONE,
 			"hccld is being stopped and begins nothing new; try again when it has been started again");
@@ -175,6 +175,19 @@ static void dispatch_refuse(struct connection *connection, const struct packet *
 		connection_fail(connection, "it has sent a malformed packet");
 }
 
+void dispatch_again(struct request *request)
+{
+	struct connection *connection = request->connection;
+	int r = dispatch_request(connection, request);
+
+	if (r == -EPROTO) {
+		request_free(request);
+		connection_fail(connection, "it has sent a message that is out of order");
+	} else if (r != REQUEST_LATER && !retry_hold(request, r)) {
+		request_finish(request, r);
+	}
+}
+
 void dispatch_packet(struct connection *connection, const struct packet *packet)
 {
 	size_t unpacked = 0;
@@ -182,7 +195,6 @@ void dispatch_packet(struct connection *connection, const struct packet *packet)
 	Hccld__Control__Request *message =
 		hccld__control__request__unpack(&allocator, packet->size, packet->data);
 	struct request *request;
-	int r;
 
 	if (!message) {
 		dispatch_refuse(connection, packet);
@@ -199,12 +211,5 @@ void dispatch_packet(struct connection *connection, const struct packet *packet)
 		hccld__control__request__free_unpacked(message, NULL);
 		return;
 	}
-	r = dispatch_request(connection, request);
-	if (r == -EPROTO) {
-		request_free(request);
-		connection_fail(connection, "it has sent a message that is out of order");
-		return;
-	}
-	if (r != REQUEST_LATER)
-		request_finish(request, r);
+	dispatch_again(request);
 }

@@ -2,11 +2,17 @@
 /* From a packet to its handler. The only place where errors become replies. */
 #pragma once
 
+#include <stdbool.h>
+
 struct connection;
 struct packet;
 struct request;
 
 void dispatch_packet(struct connection *connection, const struct packet *packet);
+/* One that retry.h has held. */
+void dispatch_again(struct request *request);
+/* It begins something new; the rest ends or looks at what there is. */
+bool dispatch_begins(const struct request *request);
 
 /* Handlers: request.h says what they may do. */
 int handle_hello(struct request *request);

@@ -12,6 +12,7 @@
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/request.h"
+#include "control/retry.h"
 #include "control/teardown.h"
 #include "control/tenants.h"
 #include "control/user.h"
@@ -122,7 +123,8 @@ static void allocation_done(void *arg)
 	int r = allocation_publish(allocation);
 
 	session_refund(allocation->session, allocation->device, allocation->bytes);
-	request_finish(allocation->request, r);
+	if (!retry_hold(allocation->request, r))
+		request_finish(allocation->request, r);
 	allocation_free(allocation);
 }
 

@@ -34,6 +34,7 @@ struct request *request_new(struct connection *connection, Hccld__Control__Reque
 
 	if (!request)
 		return NULL;
+	list_init(&request->held);
 	request->control = connection->control;
 	request->connection = connection;
 	request->user = connection->user;

@@ -13,6 +13,7 @@
 #include "control/meeting.h"
 #include "control/obituary.h"
 #include "control/request.h"
+#include "control/retry.h"
 #include "control/tenants.h"
 #include "control/user.h"
 #include "proto/region.h"
@@ -191,6 +192,20 @@ static void segment_finish(struct control *control, struct segment *segment)
 		teardown_lost_segment(control, origin);
 }
 
+void session_going(struct control *control, struct session *session)
+{
+	control->ending_count += !session->is_going;
+	session->is_going = true;
+}
+
+/* Nothing more of it will be free. */
+static void session_gone(struct control *control, struct session *session)
+{
+	control->ending_count -= session->is_going;
+	session->is_going = false;
+	retry_soon(control);
+}
+
 static void teardown_finish(void *arg)
 {
 	struct teardown *teardown = arg;
@@ -213,6 +228,7 @@ static void teardown_finish(void *arg)
 
 		session_remove(session);
 		tenants_collect(teardown->control, tenant);
+		session_gone(teardown->control, session);
 	}
 	session_unref(session);
 	free(teardown);
@@ -433,6 +449,7 @@ static void session_dismantle(struct control *control, struct session *session, 
 {
 	char how[64];
 
+	session_going(control, session);
 	session->is_ending = true;
 	session->exit = exit;
 	exit_text(exit, how, sizeof(how));
@@ -448,6 +465,7 @@ static void session_dismantle(struct control *control, struct session *session, 
 	if (!teardown) {
 		/* its objects stay until the daemon restarts; nothing else is harmed */
 		log_error("no memory to free what pid %d has left behind", session->view.pid);
+		session_gone(control, session);
 		return;
 	}
 	for (uint32_t i = 0; i < session->registry->device_count; i++)

@@ -48,5 +48,7 @@ int teardown_again(struct request *request);
  */
 int teardown_session(struct request *request, struct session *session, int32_t exit);
 
+/* It will be ended soon, whatever happens: what it holds will be free. May be said again. */
+void session_going(struct control *control, struct session *session);
 /* The session's process has ended with wait status @exit (-1: unknown), or is cut off. */
 void session_end(struct control *control, struct session *session, int32_t exit);

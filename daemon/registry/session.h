@@ -53,6 +53,7 @@ struct session {
 	bool is_restored;			/* by this process from the registry */
 	bool is_broken;				/* restored in part only: it has to end */
 	int restored_socket_fd, restored_pidfd; /* until control takes them */
+	bool is_going;				/* about to end, or ending: control->ending_count */
 	bool is_ending;				/* no new objects */
 	void *owner;				/* control's connection; NULL when that is gone */
 };

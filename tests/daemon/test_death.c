@@ -233,3 +233,44 @@ TEST_TIMEOUT(two_hundred_sessions_end_quickly, 60)
 	check_empty(fds);
 	stop();
 }
+
+/* Takes all of a device and dies. Returns when its parent may know that. */
+static void take_all_and_die(int status)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct raw_client client;
+		void *base;
+
+		raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+		raw_allocate(&client, raw_open_context(&client, 0), 60 << 20, &base);
+		memset(base, 1, 60 << 20);
+		if (status < 0)
+			raise(SIGKILL);
+		_exit(status);
+	}
+	check_eq_int(waitpid(pid, NULL, 0), pid);
+}
+
+/* Who waits for the end of a process hears of it before the daemon does. */
+TEST(what_a_dead_process_held_can_be_had_at_once)
+{
+	static const char *const options[] = { "--device-memory", "64M", "--sessions-per-tenant", "2", "--log-level", "error", NULL };
+	struct raw_client client, second;
+	uint64_t context;
+
+	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	context = raw_open_context(&client, 0);
+	for (int i = 0; i < 8; i++) {
+		take_all_and_die(i % 2 ? -1 : 0);
+		raw_free(&client, raw_allocate(&client, context, 60 << 20, NULL));
+		/* its session, too */
+		take_all_and_die(i % 2 ? 0 : -1);
+		raw_client_start(&second, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+		raw_client_stop(&second);
+	}
+	raw_client_stop(&client);
+	stop();
+}
