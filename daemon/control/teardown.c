@@ -16,6 +16,7 @@
 #include "control/retry.h"
 #include "control/tenants.h"
 #include "control/user.h"
+#include "proto/clock.h"
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
@@ -72,13 +73,18 @@ static void move(struct list *to, struct list *node)
 	list_append(to, node);
 }
 
-/* Engine thread. */
+/* Engine thread. A stream can take as long as a million items at its head. */
 static bool run_streams(struct teardown *teardown, struct engine *engine)
 {
+	uint64_t since_ns = clock_now_ns();
+
 	list_for_each(struct stream, stream, &teardown->streams, link) {
 		if (!engine_stream_detach(engine, &stream->context->view, stream->ring))
 			return false;
 		move(&teardown->free_streams, &stream->link);
+		teardown->call.has_more = clock_now_ns() - since_ns > SCHEDULER_CALL_NS;
+		if (teardown->call.has_more)
+			return false;
 	}
 	return true;
 }
