@@ -89,6 +89,20 @@ def check_link(tree, scratch):
             expect(what, result.returncode == 0, f'exit status {result.returncode} {result.stdout}')
 
 
+def check_weak(tree, scratch):
+    """A program that calls no operator loses libhccl.so to --as-needed, and works."""
+    program = scratch / 'weak'
+    source = ('#include <hccl/hccl.h>\nint main(void) { return !(aclrtFree(0) == 100000 && HcclBarrier(0, 0) == HCCL_E_PTR '
+              '&& HcclGetErrorString(HCCL_E_PTR)); }\n')
+    for face in ('-lascendcl', '-lacl_rt'):
+        for options in ([], ['-no-pie'], ['-fno-plt'], ['-Wl,-z,now']):
+            result = run(['gcc', '-x', 'c', '-', '-x', 'none', f'-I{tree}/include', f'-L{tree}/lib64', f'-Wl,-rpath,{tree}/lib64', '-o', program,
+                          '-Wl,--as-needed', '-lhccl', face] + options, input=source)
+            expect('weak', result.returncode == 0 and not result.stdout, result.stdout)
+            result = run([program])
+            expect(f'weak {face} {options}', result.returncode == 0, f'exit status {result.returncode} {result.stdout}')
+
+
 def check_environment(tree, scratch):
     """set_env.sh finds its tree; a program without an rpath, and one that uses the core, run then."""
     program = scratch / 'program'
@@ -123,6 +137,7 @@ def main():
         tree = install(sys.argv[1], scratch)
         check_tree(tree)
         check_link(tree, scratch)
+        check_weak(tree, scratch)
         check_environment(tree, scratch)
         check_dlopen(tree, scratch)
     print(f'{len(failures)} failures')
