@@ -44,6 +44,7 @@ struct daemon {
 	struct loop_timer *settled, *status, *watchdog;
 	int listen_fd;
 	bool owns_path;	 /* the socket's name is ours to remove */
+	bool has_made_path; /* and nobody can have connected to it before us */
 	uint64_t passes; /* of the engine, at the last sign to the watchdog */
 	char told[512]; /* the last status text */
 };
@@ -190,6 +191,7 @@ static int daemon_listen(struct daemon *daemon)
 	r = endpoint_listen(config->socket, true, &daemon->listen_fd);
 	if (r < 0)
 		return r;
+	daemon->has_made_path = true;
 	return store->add(store->data, STORE_LISTEN, daemon->listen_fd);
 }
 
@@ -301,6 +303,31 @@ static void daemon_hold_stops(bool hold)
 	sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
+/* From the socket to the end. */
+static int daemon_work(struct daemon *daemon)
+{
+	int r = daemon_open_registry(daemon);
+
+	if (r == 0)
+		r = selftest_run(daemon->config->devices, daemon->config->copy_threads);
+	if (r == 0)
+		r = loop_new(&daemon->loop);
+	if (r == 0)
+		r = daemon_watch(daemon);
+	if (r < 0)
+		return r;
+	daemon_hold_stops(false);
+	return daemon_serve(daemon);
+}
+
+static void daemon_remove_path(struct daemon *daemon)
+{
+	const struct descriptor_store *store = service_store(daemon->service);
+
+	unlink(daemon->config->socket);
+	store->remove(store->data, STORE_LISTEN);
+}
+
 int daemon_run(struct config *config, int argc, char **argv)
 {
 	CLEANUP(daemon_deinit) struct daemon daemon = {
@@ -318,28 +345,17 @@ int daemon_run(struct config *config, int argc, char **argv)
 	r = daemon_listen(&daemon);
 	if (r < 0)
 		return r;
-	r = daemon_open_registry(&daemon);
-	if (r < 0)
-		return r;
-	r = selftest_run(config->devices, config->copy_threads);
-	if (r < 0)
-		return r;
-	r = loop_new(&daemon.loop);
-	if (r < 0)
-		return r;
-	r = daemon_watch(&daemon);
-	if (r < 0)
-		return r;
-	daemon_hold_stops(false);
-	r = daemon_serve(&daemon);
+	r = daemon_work(&daemon);
 	/* a stop on request is no fault of the registry's */
 	if (r == 0)
 		records_settled(daemon.registry->records);
 	/*
 	 * A manager may be about to start the next process on the same socket; when it ends the
-	 * service for good it removes the name, unless it has ended itself.
+	 * service for good it removes the name, unless it has ended itself. It does not for one that never served.
 	 */
-	if (daemon.owns_path && (!service_has_manager(daemon.service) || getppid() != parent))
+	if (r < 0 && daemon.has_made_path)
+		daemon_remove_path(&daemon);
+	else if (daemon.owns_path && (!service_has_manager(daemon.service) || getppid() != parent))
 		unlink(config->socket);
 	return r;
 }

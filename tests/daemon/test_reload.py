@@ -277,11 +277,13 @@ class FileSize(Case):
 
     def test_a_hard_limit_is_named(self):
         self.write("")
-        result = subprocess.run([HCCLD, "--config", str(self.file), "--no-keeper"], env=self.environment(), capture_output=True, text=True,
-                                timeout=PATIENCE_S, check=False,
-                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)))
-        self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("File too large", result.stderr)
+        for keeper in "--keeper", "--no-keeper":
+            result = subprocess.run([HCCLD, "--config", str(self.file), keeper], env=self.environment(), capture_output=True, text=True,
+                                    timeout=PATIENCE_S, check=False,
+                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)))
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("File too large", result.stderr)
+            self.assertFalse(self.socket.exists())
 
 
 class Sinks(Case):
