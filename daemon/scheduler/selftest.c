@@ -238,7 +238,7 @@ static int selftest_take_memory(struct selftest *test)
 	uint64_t give_up = clock_now_ns() + TIMEOUT_MS * 1000000ull;
 
 	atomic_store(&test->session.segments[0].retired, 1);
-	test->call = (struct scheduler_call){ segment_let_go, segment_is_gone, test, NULL };
+	test->call = (struct scheduler_call){ .run = segment_let_go, .done = segment_is_gone, .arg = test };
 	scheduler_call(test->scheduler, &test->call);
 	for (;;) {
 		scheduler_collect(test->scheduler);
