@@ -283,6 +283,9 @@ int hccld_stream_destroy(void *handle, bool force)
 			hccld_error_forget();
 		hccld_host_drain(stream);
 	}
+	/* while it is still among all */
+	if (force && hccld_deferred_is_entangled())
+		hccld_stream_run_all_deferred();
 	if (!stream_end(stream, STREAM_ENDED))
 		return hccld_stream_handle_error(handle);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -29,6 +29,7 @@ enum stream_state {
 struct deferred {
 	struct deferred *next;
 	uint64_t position; /* due when `completed` has reached it */
+	uint64_t order;	   /* in which the actions of all streams were queued */
 	struct hccld_after after;
 };
 
@@ -107,6 +108,8 @@ void hccld_stream_forget_sides(struct hccld_context *context);
 struct deferred *hccld_deferred_new(const struct hccld_after *after);
 /* With `submitting` held: positions never go back in the list. */
 void hccld_deferred_push(struct hccld_stream *stream, struct deferred *deferred);
+/* Do streams wait for one another? */
+bool hccld_deferred_is_entangled(void);
 /* Runs what is due. Whoever comes while another thread runs an action waits for it: what is completed must be visible. */
 void hccld_deferred_run(struct hccld_stream *stream, uint64_t completed);
 /* The stream is over: actions up to @completed run, the others are cancelled. */

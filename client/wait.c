@@ -22,7 +22,6 @@
 #define CREDIT_RETRY 32u /* without credit: every so many waits spins all the same */
 #define QUERY_LOOK 64u	 /* every so many queries in vain look whether the daemon is there */
 
-static _Atomic bool entangled;
 static struct yielding yielding;
 static _Atomic uint32_t waiting; /* threads of this process that wait for a stream */
 
@@ -190,35 +189,19 @@ int hccld_stream_wait_until(struct hccld_stream *stream, uint64_t deadline)
 	if (r < 0)
 		return r;
 	hccld_deferred_run(stream, target);
-	if (__builtin_expect(atomic_load_explicit(&entangled, memory_order_relaxed), 0))
+	if (__builtin_expect(hccld_deferred_is_entangled(), 0))
 		hccld_stream_run_all_deferred();
 	return fault_take(stream);
 }
 
 /* ---- points ---- */
 
-void hccld_stream_entangle(void)
-{
-	atomic_store_explicit(&entangled, true, memory_order_relaxed);
-}
-
-static void run_deferred(struct hccld_stream *stream)
-{
-	if (atomic_load_explicit(&stream->deferred_position, memory_order_acquire) != STREAM_NEVER)
-		hccld_deferred_run(stream, stream_completed(stream));
-}
-
-void hccld_stream_run_all_deferred(void)
-{
-	hccld_stream_each(run_deferred);
-}
-
 bool hccld_stream_is_held(const struct hccld_stream *stream)
 {
 	if (stream_completed(stream) < atomic_load_explicit(&stream->held, memory_order_relaxed))
 		return true;
 	/* what it has waited for may be a copy of another stream that has not been written to memory of the program yet */
-	if (atomic_load_explicit(&entangled, memory_order_relaxed))
+	if (hccld_deferred_is_entangled())
 		hccld_stream_run_all_deferred();
 	return false;
 }
@@ -274,7 +257,7 @@ int hccld_stream_query(struct hccld_stream *stream)
 
 	if (stream_completed(stream) >= target) {
 		hccld_deferred_run(stream, target);
-		if (atomic_load_explicit(&entangled, memory_order_relaxed))
+		if (hccld_deferred_is_entangled())
 			hccld_stream_run_all_deferred();
 		return 1;
 	}

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -354,4 +355,43 @@ static void many(void)
 TEST_TIMEOUT(acl_events_come_and_go, 60)
 {
 	job_run(many);
+}
+
+/* Copies of several streams to the same memory of the program's own, in the order of an event: the later one stays. */
+static void overwritten(void)
+{
+	unsigned char *device, *host = calloc(1, 1000);
+	aclrtStream streams[2];
+	aclrtEvent event;
+	uint64_t *gate;
+
+	check_ok(aclrtSetDevice(0));
+	device = job_memory(2000, 1);
+	memset(device + 1000, 2, 1000);
+	gate = job_memory(sizeof(*gate), 0);
+	check_ok(aclrtCreateEvent(&event));
+	for (int i = 0; i < 2; i++)
+		check_ok(aclrtCreateStream(&streams[i]));
+	for (int round = 0; round < 40; round++) {
+		aclrtStream first = streams[round % 2], second = streams[(round + 1) % 2];
+
+		*gate = 0;
+		memset(host, 0, 1000);
+		check_ok(aclrtValueWait(gate, 1, ACL_STREAM_WAIT_VALUE_EQ, first));
+		check_ok(aclrtMemcpyAsync(host, 1000, device, 1000, ACL_MEMCPY_DEVICE_TO_HOST, first));
+		check_ok(aclrtRecordEvent(event, first));
+		check_ok(aclrtStreamWaitEvent(second, event));
+		check_ok(aclrtMemcpyAsync(host, 1000, device + 1000, 1000, ACL_MEMCPY_DEVICE_TO_HOST, second));
+		*gate = 1;
+		check_ok(aclrtSynchronizeStream(second));
+		check_eq_int(host[0], 2);
+		check_ok(aclrtSynchronizeStream(first));
+		check_eq_int(host[999], 2);
+	}
+	free(host);
+}
+
+TEST_TIMEOUT(acl_events_order_copies_to_one_place, 60)
+{
+	job_run(overwritten);
 }
