@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -520,6 +521,16 @@ static int open_signals(struct job *job)
 	return job->signal_fd < 0 ? -errno : 0;
 }
 
+/* In two containers the pid may be the same. */
+static void name_job(struct job *job)
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
+		number = clock_now_ns();
+	snprintf(job->launch.job, sizeof(job->launch.job), "hcclctl-%d-%016" PRIx64, (int)getpid(), number);
+}
+
 int job_new(const struct launch *launch, bool keep_going, uint32_t grace_s, struct job **ret_job)
 {
 	struct job *job;
@@ -530,6 +541,7 @@ int job_new(const struct launch *launch, bool keep_going, uint32_t grace_s, stru
 	if (!job)
 		return -ENOMEM;
 	job->launch = *launch;
+	name_job(job);
 	job->keep_going = keep_going;
 	job->grace_s = grace_s;
 	job->kill_at_ms = job->end_at_ms = NEVER;

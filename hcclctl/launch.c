@@ -38,8 +38,6 @@ static void set_library_path(const char *directory)
 
 static void set_environment(const struct launch *launch, uint32_t rank)
 {
-	char job[32];
-
 	set_number("RANK_ID", rank);
 	set_number("RANK", rank);
 	set_number("LOCAL_RANK", rank);
@@ -48,8 +46,7 @@ static void set_environment(const struct launch *launch, uint32_t rank)
 	set_number("LOCAL_WORLD_SIZE", launch->rank_count);
 	set_number("DEVICE_ID", rank % launch->device_count);
 	/* ranks of two runs do not meet, though they read the same rank table */
-	snprintf(job, sizeof(job), "hcclctl-%d", (int)getppid());
-	setenv("HCCLD_JOB", job, 0);
+	setenv("HCCLD_JOB", launch->job, 0);
 	if (launch->socket)
 		setenv("HCCLD_SOCKET", launch->socket, 1);
 	if (launch->library_directory)

@@ -22,6 +22,7 @@ struct rank {
 struct launch {
 	char **program; /* with its arguments */
 	uint32_t rank_count, device_count;
+	char job[48];		       /* HCCLD_JOB, unless that is set */
 	const char *socket;	       /* HCCLD_SOCKET for the ranks; NULL: as it is */
 	const char *library_directory; /* first in LD_LIBRARY_PATH; NULL: none */
 	sigset_t signal_mask;	       /* to give to the program */

@@ -333,6 +333,17 @@ class Run(Case):
         self.assertIn("--devices 2", result.stderr)
         self.assert_nothing_left()
 
+    def test_job_has_a_name_of_its_own(self):
+        """In another pid namespace the same pid is another run."""
+        names = []
+        for _ in range(2):
+            result = self.run_ranks("-n", "3", "sh", "-c", "echo $HCCLD_JOB")
+            names.append({line.split()[1] for line in result.stdout.splitlines()})
+            self.assertEqual(len(names[-1]), 1)
+        self.assertRegex(names[0].pop(), r"^hcclctl-\d+-[0-9a-f]{16}$")
+        env = environment(self.directory, HCCLD_JOB="mine")
+        self.assertEqual(self.run_ranks("-n", "1", "sh", "-c", "echo $HCCLD_JOB", env=env).stdout, "[0] mine\n")
+
     def test_visible_devices(self):
         env = environment(self.directory, ASCEND_RT_VISIBLE_DEVICES="4,5,6,99")
         result = self.run_ranks("-n", "4", "--devices", "8", "sh", "-c", "echo $DEVICE_ID", env=env)
