@@ -92,7 +92,7 @@ const struct setting config_settings[] = {
 	INTEGER(limits, descriptors_per_tenant, 16, 1u << 20, "auto", .word = "auto", RELOADABLE,
 		.help = "descriptors that hccld holds for a tenant: of processes, segments, communicators; auto: three quarters of what hccld can have"),
 	BYTES(limits, pending_per_tenant, 1, 1ull << 47, "unlimited", .word = "unlimited", RELOADABLE,
-	      .help = "bytes that ranks of a tenant have sent and nobody has received; further sends wait, and a program that needs more at a time never goes on"),
+	      .help = "bytes that ranks of a tenant have sent and nobody has received; further sends wait until their receives are posted, or others are received"),
 	INTEGER(limits, connections_per_user, 1, HCCLD_CONNECTIONS_MAX, "3328", RELOADABLE,
 		.help = "connections of a user other than root and the daemon's"),
 	INTEGER(limits, requests_per_user, 16, 1u << 24, "32768", RELOADABLE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that are offered and not received, by tenant, and their limit. What would be beyond it is not offered: nothing is dropped, the sends
- * wait. Counters are private to the executor and come again from the rings.
+ * Bytes that are offered and not received, by tenant, and their limit. What would be beyond it is not offered before its receive is posted:
+ * nothing is dropped, the sends wait. Counters are private to the executor and come again from the rings.
  */
 #include "engine/executor.h"
 

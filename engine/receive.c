@@ -28,8 +28,12 @@ static bool lane_receive_issue(struct lane *lane)
 			return false;
 		index = next;
 	}
-	if (index != start)
+	if (index != start) {
 		atomic_store_explicit(&lane->head->issue, index, memory_order_relaxed);
+		/* what the peer holds back for its tenant's limit may go to these */
+		if (lane->batch->engine->held)
+			context_dirty(lane->batch->engine, atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire));
+	}
 	return true;
 }
 

@@ -41,6 +41,13 @@ static void lane_offers_spoil(struct lane *lane, uint64_t first, uint64_t last)
 	}
 }
 
+/* May offer @number go, which makes it @bytes more? What is waited for does not lie about: without it nobody might receive any more. */
+static bool lane_may_offer(struct lane *lane, uint64_t number, uint64_t bytes)
+{
+	return atomic_load_explicit(&lane->ring->posted, memory_order_acquire) >= number ||
+	       pending_allows(lane->batch->engine, lane->comm, lane->batch->context, bytes);
+}
+
 /* P2: numbers and offers a run of as many items as the ring takes. False on nonsense. */
 static bool lane_send_issue(struct lane *lane)
 {
@@ -67,7 +74,7 @@ static bool lane_send_issue(struct lane *lane)
 				break;	/* no room, or numbers that another lane was given and has not offered */
 			if (number && !(sane = number == last + 1))
 				break;
-			if (!pending_allows(engine, lane->comm, lane->batch->context, offered + read_once(item->bytes)))
+			if (!lane_may_offer(lane, last + 1, offered + read_once(item->bytes)))
 				break;
 			last++;
 			if (!number) {

@@ -11,17 +11,22 @@
 
 static struct view_share share;
 
-static struct rig *rig_with_limit(uint64_t limit)
+static struct rig *rig_of(uint32_t ranks, uint64_t limit)
 {
-	struct rig *rig = rig_new(2, false);
+	struct rig *rig = rig_new(ranks, false);
 
 	memset(&share, 0, sizeof(share));
 	atomic_store(&share.pending_limit, limit);
 	rig->comm.share = &share;
-	for (uint32_t i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < ranks; i++)
 		rig->contexts[i].share = &share;
 	rig->view.share = &share;
 	return rig;
+}
+
+static struct rig *rig_with_limit(uint64_t limit)
+{
+	return rig_of(2, limit);
 }
 
 /* Rank 0 sends @count times @bytes, each in a task of its own. */
@@ -74,6 +79,32 @@ TEST(sends_beyond_the_limit_wait)
 	check(rig_is_done(rig, 0, 0) && rig_is_done(rig, 0, 1) && rig_is_done(rig, 1, 0));
 	check_eq_uint(atomic_load(&share.pending), 0);
 	rig_free(rig);
+}
+
+/* Rank 1 takes what is pending only when rank 2 has got what is held back. */
+TEST(what_is_waited_for_is_not_held_back)
+{
+	for (int is_late = 0; is_late < 2; is_late++) {
+		struct rig *rig = rig_of(3, 1000);
+
+		if (!is_late)
+			rig_submit(rig, 2, 0, (struct rig_item[]){ RECEIVE(0, 0, 1000) }, 1, 0);
+		rig_submit(rig, 0, 0, (struct rig_item[]){ SEND(1, 0, 1000) }, 1, 0);
+		rig_run(rig);
+		rig_submit(rig, 0, 1, (struct rig_item[]){ SEND(2, 0, 1000) }, 1, 0);
+		rig_run(rig);
+		if (is_late) {
+			check(!rig_is_done(rig, 0, 1));
+			rig_submit(rig, 2, 0, (struct rig_item[]){ RECEIVE(0, 0, 1000) }, 1, 0);
+			rig_run(rig);
+		}
+		check(rig_is_done(rig, 0, 1) && rig_is_done(rig, 2, 0));
+		check_eq_uint(atomic_load(&share.pending), 1000);
+		receive_one(rig, 1000);
+		check(rig_is_done(rig, 0, 0));
+		check_eq_uint(atomic_load(&share.pending), 0);
+		rig_free(rig);
+	}
 }
 
 TEST(one_send_larger_than_the_limit_goes_alone)
