@@ -224,6 +224,7 @@ int command_comms(int argc, char **argv)
 		.takes_verbose = true,
 		.name = "comms",
 		.none = "no communicator exists",
+		.counts_comms = true,
 		.table = comms_table,
 		.rows = comms_rows,
 		.json = comms_json,

@@ -141,7 +141,8 @@ static int parse_option(struct run *run, int option, int place)
 		run->keep_going = true;
 		return 0;
 	case RUN_SOCKET:
-		query_set_socket(optarg);
+		if (!query_set_socket(optarg))
+			return -EINVAL;
 		return 0;
 	case 'v':
 		run->verbose = true;

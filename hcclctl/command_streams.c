@@ -96,6 +96,50 @@ static bool streams_filter(Hccld__Control__List *list)
 	return true;
 }
 
+/* Whose streams are asked for. */
+struct wanted {
+	uint64_t session;
+	uint32_t pid;
+	bool has_session, has_pid; /* it exists, as far as this user sees */
+};
+
+static int find_wanted(const Hccld__Control__ListReply *page, void *arg)
+{
+	struct wanted *wanted = arg;
+
+	for (size_t i = 0; i < page->n_sessions; i++) {
+		wanted->has_session |= page->sessions[i]->session == wanted->session;
+		wanted->has_pid |= page->sessions[i]->pid == wanted->pid;
+	}
+	return 0;
+}
+
+/* Who is not there has not just no streams. */
+static int streams_check(struct query *query)
+{
+	Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
+	struct wanted wanted = { 0 };
+	int r;
+
+	if (!only_session && !only_pid)
+		return STATUS_OK;
+	streams_filter(&list);
+	wanted.session = list.session;
+	wanted.pid = list.pid;
+	r = query_list(query, HCCLD__CONTROL__LIST__KIND__SESSIONS, find_wanted, &wanted);
+	if (r < 0)
+		return query_complain(r);
+	if (only_session && !wanted.has_session) {
+		complain("there is no session %" PRIu64 " ('hcclctl ps' shows those that you see)", wanted.session);
+		return STATUS_STUCK;
+	}
+	if (only_pid && !wanted.has_pid) {
+		complain("process %" PRIu32 " has no session ('hcclctl ps' shows those that you see)", wanted.pid);
+		return STATUS_STUCK;
+	}
+	return STATUS_OK;
+}
+
 int command_streams(int argc, char **argv)
 {
 	static const struct extra_option extra[] = {
@@ -114,6 +158,7 @@ int command_streams(int argc, char **argv)
 		.extra_count = sizeof(extra) / sizeof(extra[0]),
 		.filter = streams_filter,
 		.feature = HCCLD_FEATURE_TOOLS,
+		.check = streams_check,
 		.name = "streams",
 		.none = "there is no stream",
 		.table = streams_table,

@@ -3,6 +3,7 @@
 #include "hcclctl/listing.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "hcclctl/command.h"
@@ -41,6 +42,23 @@ static int ask(const struct listing *listing, struct query *query, struct target
 	return query_list_filtered(query, &list, add_page, target);
 }
 
+/* An empty table: there is nothing, or nothing that this user sees. */
+static void print_none(const struct listing *listing, struct query *query)
+{
+	struct hccld_call call;
+	uint32_t hidden = 0;
+
+	if (query_status(query, &call) == 0) {
+		hidden = listing->counts_comms ? call.reply->status->hidden_comms : call.reply->status->hidden_sessions;
+		hccld_call_end(&call);
+	}
+	if (hidden)
+		printf("none of yours; %" PRIu32 " %s%s of other users %s not shown\n", hidden,
+		       listing->counts_comms ? "communicator" : "session", hidden == 1 ? "" : "s", hidden == 1 ? "is" : "are");
+	else
+		puts(listing->none);
+}
+
 int listing_print(const struct listing *listing, struct query *query, const struct options *options)
 {
 	struct target target = { .listing = listing, .options = options };
@@ -53,7 +71,7 @@ int listing_print(const struct listing *listing, struct query *query, const stru
 	if (r == 0 && target.pages_with_rows)
 		r = table_print(target.table);
 	else if (r == 0)
-		puts(listing->none);
+		print_none(listing, query);
 	table_free(target.table);
 	return r;
 }
@@ -90,6 +108,11 @@ int listing_run(const struct listing *listing, int argc, char **argv)
 	if (listing->feature && query_lacks(query, listing->feature, listing->name)) {
 		query_close(query);
 		return STATUS_STUCK;
+	}
+	status = listing->check ? listing->check(query) : STATUS_OK;
+	if (status != STATUS_OK) {
+		query_close(query);
+		return status;
 	}
 	if (!options.json) {
 		r = listing_print(listing, query, &options);

@@ -150,6 +150,17 @@ static int help(int argc, char **argv)
 	return run_command(argv[1], 2, again);
 }
 
+/* Alone it is a question; what has options was to do something, and must not look as if it had. */
+static int no_command(bool has_options)
+{
+	if (!has_options) {
+		print_overview(stdout);
+		return STATUS_OK;
+	}
+	complain("which command? 'hcclctl help' lists them (a --socket without PATH takes the next word for it)");
+	return STATUS_USAGE;
+}
+
 enum { OPTION_SOCKET = 256, OPTION_VERSION, OPTION_JSON };
 
 static const struct option options[] = {
@@ -170,7 +181,8 @@ static int dispatch(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (c) {
 		case OPTION_SOCKET:
-			query_set_socket(optarg);
+			if (!query_set_socket(optarg))
+				return STATUS_USAGE;
 			break;
 		case OPTION_JSON:
 			json = true;
@@ -188,10 +200,8 @@ static int dispatch(int argc, char **argv)
 	}
 	argc -= optind;
 	argv += optind;
-	if (!version && argc == 0) {
-		print_overview(stdout);
-		return STATUS_OK;
-	}
+	if (!version && argc == 0)
+		return no_command(optind > 1);
 	if (!version && !strcmp(argv[0], "help"))
 		return help(argc, argv);
 

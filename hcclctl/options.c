@@ -68,8 +68,9 @@ int options_parse_line(int argc, char **argv, const struct command_line *line,
 			options.json = true;
 			break;
 		case OPTION_SOCKET:
-			query_set_socket(optarg);
-			break;
+			if (query_set_socket(optarg))
+				break;
+			return 1;
 		case 'h':
 			print_help(line);
 			*ret_status = STATUS_OK;

@@ -29,10 +29,16 @@ static bool is_quiet;
 static char late_text[PATH_MAX + 256];
 static size_t late_size;
 
-void query_set_socket(const char *path)
+bool query_set_socket(const char *path)
 {
+	/* of an empty variable; the default is hardly what was meant */
+	if (!*path) {
+		complain("--socket: the path is empty");
+		return false;
+	}
 	setenv("HCCLD_SOCKET", path, 1);
 	socket_given = true;
+	return true;
 }
 
 bool query_socket_is_given(void)

@@ -8,8 +8,8 @@
 
 struct query;
 
-/* The socket of --socket from now on. */
-void query_set_socket(const char *path);
+/* The socket of --socket from now on. False: complained about, wrong usage. */
+bool query_set_socket(const char *path);
 bool query_socket_is_given(void);
 
 /* Connects. Nothing is printed; negative errno for query_complain(). */

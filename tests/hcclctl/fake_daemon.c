@@ -108,6 +108,10 @@ static void answer_status(Hccld__Control__Reply *reply)
 	status.devices = devices;
 	status.sessions = 3;
 	status.comms = 1;
+	if (is_mode("others")) {
+		status.hidden_sessions = 3;
+		status.hidden_comms = 1;
+	}
 	status.healthy = !is_mode("stuck");
 	status.verdict = text(is_mode("stuck") ? "stuck: rank 0 waits for rank 1"
 					       : "healthy: nothing is stuck");
@@ -161,7 +165,7 @@ static void answer_list(Hccld__Control__Reply *reply, const Hccld__Control__List
 	}
 	devices[0] = device(page);
 	waitings[0] = waiting(page);
-	if (!is_mode("empty")) {
+	if (!is_mode("empty") && !is_mode("others")) {
 		list.n_sessions = request->kind == HCCLD__CONTROL__LIST__KIND__SESSIONS;
 		list.n_comms = request->kind == HCCLD__CONTROL__LIST__KIND__COMMS;
 		list.n_devices = request->kind == HCCLD__CONTROL__LIST__KIND__DEVICES;

@@ -109,7 +109,11 @@ class Streams(Case):
         one = str(streams[2]["session"])
         self.assertEqual([str(s["session"]) for s in self.json("streams", "--session", one)["streams"]], [one])
         self.assertIn("waits for rank", self.ctl("streams").stdout)
-        self.assertIn("no stream", self.ctl("streams", "--session", "99999").stdout)
+        for wanted, says in ((["--session", "99999"], "there is no session 99999"), (["--pid", "1"], "process 1 has no session")):
+            for more in ([], ["--json"]):
+                result = self.ctl("streams", *wanted, *more)
+                self.assertEqual((result.returncode, result.stdout), (1, ""))
+                self.assertIn(says, result.stderr)
         for wrong in (["--pid", "x"], ["--pid", "0"], ["--session", "-1"], ["--session", ""], ["1"]):
             self.assertEqual(self.ctl("streams", *wrong).returncode, 2, wrong)
 

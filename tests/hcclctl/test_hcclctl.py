@@ -106,6 +106,17 @@ class CommandLine(Case):
                 for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", help_text)) - {"--version", "--help"}:
                     self.assertIn(f"*{option}*", text, f"{program} in {page}")
 
+    def test_options_without_command(self):
+        """A probe with an empty variable must not look healthy."""
+        for arguments in (["--socket", "status"], ["--json"], ["--socket", self.socket, "--json"]):
+            result = self.call(*arguments)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
+            self.assertIn("which command?", result.stderr)
+        for arguments in (["--socket", "", "status"], ["status", "--socket="], ["run", "--socket", "", "-n", "1", "true"]):
+            result = self.call(*arguments)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
+            self.assertIn("the path is empty", result.stderr)
+
     def test_suggestion(self):
         for wrong, meant in {"statsu": "status", "pss": "ps", "sessions": "ps", "comm": "comms", "envv": "env"}.items():
             result = self.call(wrong)
@@ -209,6 +220,12 @@ class Queries(Case):
         self.assertIn("no communicator", self.call("comms").stdout)
         self.assertIn("no operation waits", self.call("waiting").stdout)
         self.assertEqual(json.loads(self.call("ps", "--json").stdout), {"sessions": []})
+
+    def test_what_others_have_is_not_denied(self):
+        self.fake("others")
+        for command in ("ps", "mem", "waiting", "limits"):
+            self.assertIn("none of yours; 3 sessions of other users are not shown\n", self.call(command).stdout, command)
+        self.assertEqual(self.call("comms").stdout, "none of yours; 1 communicator of other users is not shown\n")
 
     def test_odd_text_is_harmless(self):
         self.fake("odd")
