@@ -315,6 +315,16 @@ class Monitor(Case):
         self.ctl("drain")
         wait_for(lambda: lines[-1]["event"] == "drain", "events come again")
 
+    def test_closed_output(self):
+        """What it prints does not go to the daemon, whose connection would get the number."""
+        self.start()
+        for arguments in ["monitor"], ["kill", *map(str, range(500, 700))], ["ping"]:
+            result = subprocess.run([HCCLCTL, *arguments], env=self.env, stderr=subprocess.PIPE, text=True, timeout=30 * SCALE, check=False,
+                                    preexec_fn=lambda: os.close(1))
+            self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertNotIn("broke", self.log())
+        self.assertNotIn("malformed", self.log())
+
     def test_full_disk(self):
         """Ends at its first line, and not with the next event."""
         self.start()
