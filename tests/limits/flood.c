@@ -11,7 +11,7 @@
  * The flooder runs with SCHED_IDLE: what it takes of the cores by itself is the kernel's affair, what it makes the daemon do is ours. How much
  * that still is shows in the first row, "spin", whose flooder does nothing but spin.
  * FLOOD_NICE=0 leaves it at normal priority. FLOOD_MS: length of a window (300), FLOOD_WINDOWS: pairs of them (8), FLOOD_KEEP: percent that
- * the paced victim must keep, else the exit status is 1. Needs root to be another user; otherwise flooder and victim are one tenant, which is said.
+ * the paced victim must keep, FLOOD_WORST_MS: how long no operation may take, else the exit status is 1. Needs root to be another user; otherwise flooder and victim are one tenant, which is said.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -333,7 +333,7 @@ static double daemon_cpu_ms(void)
 /* Windows in turn; false: less than @keep percent is kept. */
 static bool flood_measure(struct job *job, const struct flood *flood, pid_t pid, unsigned keep)
 {
-	const unsigned ms = number_of("FLOOD_MS", 300), windows = number_of("FLOOD_WINDOWS", 8);
+	const unsigned ms = number_of("FLOOD_MS", 300), windows = number_of("FLOOD_WINDOWS", 8), worst_ms = number_of("FLOOD_WORST_MS", 60000);
 	static uint64_t quiet_samples[SAMPLES_MAX], loud_samples[SAMPLES_MAX];
 	struct result quiet = { .samples = quiet_samples }, loud = { .samples = loud_samples };
 	double off, on, cpu;
@@ -361,6 +361,10 @@ static bool flood_measure(struct job *job, const struct flood *flood, pid_t pid,
 	printf("%-13s %7" PRIu64 " B%s %9.0f %9.0f %6.1f %% %8.1f %8.1f %8.1f %8.1f %7.0f %%\n", flood->name, job->bytes, job->pace_us ? ", paced" : "       ", off, on,
 	       on * 100 / off, percentile(&quiet, 0.5), percentile(&loud, 0.5), percentile(&quiet, 0.99), percentile(&loud, 0.99), cpu);
 	fflush(stdout);
+	if (percentile(&loud, 1) > worst_ms * 1000.0) {
+		printf("flood: %s: an operation took %.0f ms\n", flood->name, percentile(&loud, 1) / 1000);
+		return false;
+	}
 	if (on * 100 >= off * keep)
 		return true;
 	printf("flood: %s: less than %u %% is kept\n", flood->name, keep);
