@@ -387,6 +387,9 @@ int hccld_comm_async_result(const struct hccld_comm *comm)
 
 	if (atomic_load_explicit(&comm->region->members[comm->rank].epoch, memory_order_acquire) & 1)
 		return status_of(CAUSE_SUSPENDED)->hccl;
+	/* its device was reset */
+	if (!cause && atomic_load_explicit(&comm->region->members[comm->rank].word, memory_order_relaxed) != MEMBER_ALIVE)
+		cause = CAUSE_ABORTED;
 	/* a watchdog that asks nothing else is to learn of a daemon that went for good, too */
 	if (!cause && hccld_session_get(&session) == 0 && hccld_connection_is_gone(session->connection))
 		cause = CAUSE_DAEMON_GONE;

@@ -406,6 +406,7 @@ static void handles(void)
 
 static void reset_device(void)
 {
+	HcclResult async = HCCL_SUCCESS;
 	HcclRootInfo root;
 	aclrtStream stream;
 	HcclComm comm;
@@ -417,6 +418,8 @@ static void reset_device(void)
 	check_ok(aclrtSetDevice(0));
 	check_ok(aclrtCreateStream(&stream));
 	check_fails(HcclBarrier(comm, stream), HCCL_E_PARA, "ended when device 0 was reset");
+	check_ok(HcclGetCommAsyncError(comm, &async));
+	check_eq_int(async, HCCL_E_UNAVAIL);
 	check_ok(HcclCommDestroy(comm));
 	check_null(aclGetRecentErrMsg());
 }
