@@ -31,9 +31,31 @@ struct error_text {
 
 static _Thread_local struct error_text current;
 
+/* Causes that stand for several situations: what the text says tells which. Some of the texts are the daemon's, of this release or another. */
+static const struct {
+	enum cause cause;
+	const char *phrase, *solution;
+} situations[] = {
+	{ CAUSE_DAEMON_GONE, "ended by an administrator", "Ask that user why; a new start of the program connects again." },
+	{ CAUSE_PEER_DEAD, "ended by an administrator", "Ask that user why; a new start of the job connects again." },
+	{ CAUSE_DAEMON_GONE, "being stopped", "Start the program again once hccld runs again (systemctl start hccld, say)." },
+	{ CAUSE_DAEMON_GONE, "was stopped", "Start hccld again (systemctl start hccld, say), then the program." },
+	{ CAUSE_DAEMON_GONE, "has ended the session", "hccld's log says more; a new start of the program connects again." },
+	{ CAUSE_DAEMON_GONE, "has ended, or", "Look into its log; if it does not run start it, then the program again." },
+	{ CAUSE_DAEMON_GONE, "does not answer a request", "hcclctl ping says what of it hangs; its log may say why." },
+	{ CAUSE_DAEMON_GONE, "is longer than", "Set HCCLD_SOCKET to a shorter path, and start hccld there." },
+	{ CAUSE_LIMIT, "being drained", "Use another node, or start the program again after hcclctl undrain; hcclctl status shows a drain." },
+	{ CAUSE_LIMIT, "this process has as many files open", "Close files that are not needed, or raise the limit (ulimit -n)." },
+	{ CAUSE_MEMORY, "--device-memory",
+	  "Free memory that is not needed (hcclctl mem shows who holds how much), use another device, which may have room, or raise the limit that is named above." },
+};
+
 /* What the user can do, for causes where that can be said without knowing more. */
-static const char *solution_of(enum cause cause)
+static const char *solution_of(enum cause cause, const char *text)
 {
+	for (size_t i = 0; i < sizeof(situations) / sizeof(situations[0]); i++)
+		if (situations[i].cause == cause && strstr(text, situations[i].phrase))
+			return situations[i].solution;
 	switch (cause) {
 	case CAUSE_ENVIRONMENT:
 		return "Correct the variable, or unset it to get the default.";
@@ -46,12 +68,12 @@ static const char *solution_of(enum cause cause)
 	case CAUSE_FORKED:
 		return "Start the work in a process of its own (fork and exec), or fork before the first acl or Hccl call.";
 	case CAUSE_MEMORY:
-		return "Free memory that is not needed (hcclctl mem shows who holds how much), or raise the limit that is named above; for that of a device another one may do.";
+		return "Free memory that is not needed (hcclctl mem shows who holds how much), or raise the limit that is named above.";
 	case CAUSE_STREAMS:
 	case CAUSE_NOTIFIES:
 		return "Release what is not needed; hcclctl limits shows who holds how much.";
-	case CAUSE_LIMIT: /* of a tenant, or of the daemon while it is drained */
-		return "hcclctl limits shows who holds how much and may hold, hcclctl status whether new programs are let in.";
+	case CAUSE_LIMIT:
+		return "hcclctl limits shows who holds how much, and how much it may be.";
 	case CAUSE_MISMATCH:
 		return "Make both ranks pass the same count and data type.";
 	case CAUSE_PEER_DEAD:
@@ -150,7 +172,7 @@ __attribute__((format(printf, 2, 3))) static size_t append_text(size_t length, c
 int hccld_error(enum cause cause, const char *format, ...)
 {
 	const struct status *status = status_of(cause);
-	const char *solution = solution_of(cause);
+	const char *solution;
 	int saved = errno;
 	char when[64];
 	size_t length;
@@ -166,6 +188,7 @@ int hccld_error(enum cause cause, const char *format, ...)
 	va_start(args, format);
 	length = append(length, format, args);
 	va_end(args);
+	solution = solution_of(cause, current.text + current.head);
 	if (solution)
 		append_text(length, "\n        Solution: %s", solution);
 	current.set = true;

@@ -71,7 +71,7 @@ int handle_kill_session(struct request *request)
 	if (!query_sees(request, session->uid))
 		return request_fail(request, CAUSE_PERMISSION,
 				    "session %" PRIu64
-				    " belongs to user %" PRIu32
+				    " belongs to uid %" PRIu32
 				    ": only that user, root and the user of hccld may end it",
 				    session->view.id, session->uid);
 	r = kill_reply(request, session);
@@ -119,7 +119,7 @@ int query_check_draining(struct request *request, const char *what)
 	if (!query_draining(request->control, &draining))
 		return 0;
 	return request_fail(request, CAUSE_LIMIT,
-			    "hccld is being drained: user %" PRIu32
+			    "hccld is being drained: uid %" PRIu32
 			    " lets no %s in, since %" PRIu64
 			    " s; use another node, or ask for 'hcclctl undrain'",
 			    draining.uid, what, draining.age_ms / 1000);

@@ -238,7 +238,7 @@ static int open_context_new(struct request *request, struct session *session, ui
 
 	if (r == -EDQUOT)
 		return request_fail(request, CAUSE_LIMIT,
-				    "the processes of user %" PRIu32
+				    "the processes of uid %" PRIu32
 				    " have %u device contexts; there is no room for more",
 				    session->uid, HCCLD_YARD_CONTEXTS);
 	if (r == -EUSERS)

@@ -311,7 +311,7 @@ static int join_refuse_stranger(struct request *request, const struct comm *comm
 	if (strcmp(cgroup, key->cgroup) == 0)
 		return request_fail(
 			request, CAUSE_PERMISSION,
-			"communicator %s belongs to processes of user %" PRIu32
+			"communicator %s belongs to processes of uid %" PRIu32
 			" in another user namespace (container): the ranks of a communicator must have the same",
 			comm->name, comm->uid);
 	return request_fail(request, CAUSE_PERMISSION,
@@ -348,8 +348,8 @@ static int join_find(struct request *request, const Hccld__Control__JoinComm *jo
 				    "the root info is not the one that hccld has given out");
 	if (comm->uid != session->uid)
 		return request_fail(request, CAUSE_PERMISSION,
-				    "communicator %s belongs to user %" PRIu32
-				    ", this process to user %" PRIu32
+				    "communicator %s belongs to uid %" PRIu32
+				    ", this process to uid %" PRIu32
 				    ": the ranks of a communicator must have one user",
 				    comm->name, comm->uid, session->uid);
 	if (comm->tenant && comm->tenant != session->tenant->id)

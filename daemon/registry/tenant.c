@@ -146,7 +146,7 @@ void tenant_adopt_key(struct tenant *tenant, uint64_t user_namespace)
 		return;
 	tenant->key.user_namespace = user_namespace;
 	if (tenant_record_key(tenant) < 0)
-		log_warning("the user namespace of user %u could not be recorded", tenant->key.uid);
+		log_warning("the user namespace of uid %u could not be recorded", tenant->key.uid);
 }
 
 /* Store and records. The key first: a record of a key without tenant is dropped. */

@@ -249,7 +249,7 @@ TEST(users_end_their_own_sessions_only)
 	raw_client_start(&mine, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
 	ask_kill(&their_tool, mine.session, 0, &reply);
 	check_eq_uint(reply.message->cause, CAUSE_PERMISSION);
-	check_str_contains(reply.message->text, "belongs to user 0");
+	check_str_contains(reply.message->text, "belongs to uid 0");
 	raw_reply_free(&reply);
 	raw_open_context(&mine, 0);
 	check_eq_uint(drain(&their_tool, HCCLD__CONTROL__DRAIN__ACTION__DRAIN), CAUSE_PERMISSION);

@@ -151,6 +151,7 @@ class Kill(Case):
             _, err = process.communicate(timeout=60 * SCALE)
             self.assertEqual(process.returncode, 3, err)
             self.assertIn(words, err)
+            self.assertIn("Solution: Ask that user why", err)
             if rank != 1:
                 self.assertIn(f"rank 1, pid {job[1].pid}, {words}", err)
         wait_for(lambda: self.json("status")["sessions"] == 0, "all is gone")
@@ -189,7 +190,8 @@ class Drain(Case):
         late = subprocess.run([RANK, self.socket + ".root", "1", "ok"], capture_output=True, text=True, timeout=60 * SCALE, check=False,
                               env=dict(self.env, RANK_ID="0", RANK_SIZE="1", DEVICE_ID="0"))
         self.assertEqual(late.returncode, 1)
-        self.assertIn(f"being drained: user {os.getuid()} lets no new programs in", late.stderr)
+        self.assertIn(f"being drained: uid {os.getuid()} lets no new programs in", late.stderr)
+        self.assertIn("Solution: Use another node", late.stderr)
         self.assertIn("being drained", self.ctl("status").stdout.splitlines()[0])
         self.assertEqual(self.json("status")["draining"]["uid"], os.getuid())
         result = self.ctl("drain", "--wait", "0")

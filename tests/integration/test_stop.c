@@ -91,6 +91,7 @@ static void stop_in_flight(void)
 	kill(daemon_of_test.pid, SIGTERM);
 	await_refusal();
 	check_fails(HcclGetRootInfo(&root), HCCL_E_UNAVAIL, "is being stopped");
+	check_fails(HcclGetRootInfo(&root), HCCL_E_UNAVAIL, "Solution: Start the program again once");
 	check(aclrtCreateStream(&stream) != ACL_SUCCESS);
 	check_fails(aclrtSynchronizeStream(streams[0]), ACL_ERROR_RT_LOST_HEARTBEAT, "stopped by SIGTERM");
 	check(now() - begin >= 0.7);
@@ -99,6 +100,7 @@ static void stop_in_flight(void)
 	memory[0]++;
 	check_eq_int(memory[99], memory[98]);
 	check_fails(HcclGetRootInfo(&root), HCCL_E_UNAVAIL, "stopped by SIGTERM");
+	check_fails(HcclGetRootInfo(&root), HCCL_E_UNAVAIL, "Solution: Start hccld again");
 }
 
 TEST(stop_with_work_in_flight)

@@ -68,6 +68,31 @@ TEST(error_text_tells_what_to_do)
 			   "\n        Solution: If none runs, start hccld");
 }
 
+static void check_solution(enum cause cause, const char *text, const char *solution)
+{
+	const char *got;
+
+	hccld_error(cause, "%s", text);
+	got = hccld_error_take();
+	check_ptr(got);
+	got = strstr(got, "\n        Solution: ");
+	check_ptr(got);
+	check_str_contains(got, solution);
+	check_str_lacks(got, "If none runs");
+}
+
+TEST(error_text_tells_what_to_do_in_this_situation)
+{
+	check_solution(CAUSE_DAEMON_GONE, "hccld at /s has ended the session of this process: session ended by an administrator (uid 0)",
+		       "Ask that user");
+	check_solution(CAUSE_PEER_DEAD, "rank 1, pid 7, session ended by an administrator (uid 0)", "Ask that user");
+	check_solution(CAUSE_PEER_DEAD, "rank 1, pid 7, killed by signal 9", "output of the rank");
+	check_solution(CAUSE_DAEMON_GONE, "hccld at /s was stopped by SIGTERM (systemctl stop, say)", "Start hccld again");
+	check_solution(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used", "raise the limit that is named above.");
+	hccld_error(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used");
+	check_str_lacks(hccld_error_take(), "device, which");
+}
+
 TEST(error_text_is_taken_once_and_belongs_to_its_thread)
 {
 	check_null(hccld_error_take());
