@@ -12,6 +12,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "proto/spelling.h"
 
 #define SYSTEM_SOCKET "/run/hccld/hccld.sock"
 #define SYSTEM_FILE HCCLD_SYSCONFDIR "/hccld/hccld.conf"
@@ -78,6 +79,30 @@ static void option_table_init(struct option_table *table)
 	}
 }
 
+/* The option that @given, which there is not, was probably meant to be, or NULL. */
+static const char *option_guess(const struct option_table *table, const char *given)
+{
+	const size_t length = strncmp(given, "--", 2) == 0 ? strcspn(given + 2, "=") : 0;
+	const char *best = NULL;
+	unsigned int best_distance = 4;
+	char name[64];
+
+	if (!length || length >= sizeof(name))
+		return NULL;
+	snprintf(name, sizeof(name), "%.*s", (int)length, given + 2);
+	for (const struct option *option = table->options; option->name; option++) {
+		unsigned int distance = spelling_distance(name, option->name);
+
+		if (strncmp(option->name, name, length) == 0)
+			return NULL; /* there is, or there are several that begin so: getopt has said what is wrong */
+		if (distance < best_distance && 2 * distance <= strlen(option->name)) {
+			best_distance = distance;
+			best = option->name;
+		}
+	}
+	return best;
+}
+
 static int parse_ready_fd(const char *text, int *ret_fd)
 {
 	char *end;
@@ -115,11 +140,19 @@ static void command_line_take(struct command_line *line, int id, const char *arg
 	}
 	if (id >= OPTION_NO_SETTING)
 		line->values[id - OPTION_NO_SETTING] = "no";
-	else if (id >= OPTION_SETTING)
-		line->values[id - OPTION_SETTING] = argument ? argument : "yes";
 	else
-		config_complain(report,
-				"the options are listed by hccld --help"); /* getopt said which */
+		line->values[id - OPTION_SETTING] = argument ? argument : "yes";
+}
+
+/* getopt said what @given lacks. */
+static void command_line_refuse(const struct option_table *table, const char *given, struct config_report *report)
+{
+	const char *guess = option_guess(table, given);
+
+	if (guess)
+		config_complain(report, "did you mean --%s? The options are listed by hccld --help", guess);
+	else
+		config_complain(report, "the options are listed by hccld --help");
 }
 
 static void command_line_parse(int argc, char **argv, struct config_report *report,
@@ -132,11 +165,16 @@ static void command_line_parse(int argc, char **argv, struct config_report *repo
 	*line = (struct command_line){ .ready_fd = -1 };
 	optind = 0;
 	opterr = report->say != NULL;
-	while ((id = getopt_long(argc, argv, "", table.options, NULL)) != -1)
-		command_line_take(line, id == '?' ? 0 : id, optarg, report);
+	while ((id = getopt_long(argc, argv, "", table.options, NULL)) != -1) {
+		if (id == '?')
+			command_line_refuse(&table, argv[optind - 1], report);
+		else
+			command_line_take(line, id, optarg, report);
+	}
 	line->arguments = argv + optind;
 	line->argument_count = argc - optind;
-	if (line->argument_count && !line->is_check)
+	/* behind an option that there is not it may be that one's value */
+	if (line->argument_count && !line->is_check && !report->count)
 		config_complain(report,
 				"'%s': there are no arguments without option; see hccld --help",
 				argv[optind]);
@@ -216,7 +254,7 @@ static void config_complete(struct config *config, struct config_report *report)
 		default_socket(config->socket, sizeof(config->socket));
 		if (!config->socket[0])
 			config_complain(report, "neither --socket, the configuration, HCCLD_SOCKET "
-						"nor XDG_RUNTIME_DIR says where to listen");
+						"nor XDG_RUNTIME_DIR says where to listen; use --socket /absolute/path");
 	}
 	if (config_origin(config, config_find("daemon", "keeper"))->is_word)
 		config->keeper = !getenv("NOTIFY_SOCKET") || getenv(CONFIG_WORKER);

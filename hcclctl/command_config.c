@@ -57,7 +57,7 @@ static int print_settings(const Hccld__Control__ConfigReply *reply, bool verbose
 			   *setting->where ? setting->where : origin_name(setting->origin));
 		table_cell(table, "%s", setting->reloadable ? "reload" : "restart");
 		if (verbose)
-			table_cell(table, "%s: %s", setting->help, setting->allowed);
+			table_cell(table, "%s; takes %s", setting->help, setting->allowed);
 	}
 	r = table_print(table);
 	table_free(table);

@@ -27,7 +27,7 @@ static int print_exports(const char *ascend, const char *bin)
 	CLEANUP(freep) char *daemons = NULL;
 	CLEANUP(freep) char *socket = text_shell_quote(query_socket_is_given() ? getenv("HCCLD_SOCKET") : "");
 
-	snprintf(sbin, sizeof(sbin), "%s/../sbin", bin);
+	snprintf(sbin, sizeof(sbin), "%.*s/sbin", (int)(strrchr(bin, '/') - bin), bin);
 	daemons = text_shell_quote(sbin);
 	if (!home || !path || !socket || !daemons)
 		return STATUS_STUCK;

@@ -2,6 +2,7 @@
 /* hcclctl limits: what each tenant holds, how much it may, and who holds most of it. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "hcclctl/command.h"
 #include "hcclctl/json.h"
@@ -28,6 +29,12 @@ static const char *amount(const Hccld__Control__Limit *limit, uint64_t value,
 	return buffer;
 }
 
+/* Root and the daemon's user, from what is counted by user: that has no setting "unlimited". */
+static bool is_exempt(const Hccld__Control__Limit *limit)
+{
+	return limit->limit == UINT64_MAX && strstr(limit->setting, "_per_user");
+}
+
 static void limit_row(struct table *table, const Hccld__Control__Tenant *tenant,
 		      const Hccld__Control__Limit *limit)
 {
@@ -43,7 +50,7 @@ static void limit_row(struct table *table, const Hccld__Control__Tenant *tenant,
 		table_cell(table, "%s", amount(limit, limit->limit, most));
 		table_cell(table, "%.0f %%", (double)limit->used * 100 / (double)limit->limit);
 	} else {
-		table_cell(table, "unlimited");
+		table_cell(table, is_exempt(limit) ? "exempt" : "unlimited");
 		table_cell(table, "-");
 	}
 	if (limit->top_pid)
@@ -81,6 +88,8 @@ static void limits_json(cJSON *array, const Hccld__Control__ListReply *page)
 			/* no limit: no member */
 			if (limit->limit != UINT64_MAX)
 				json_number(entry, "limit", limit->limit);
+			if (is_exempt(limit))
+				cJSON_AddBoolToObject(entry, "exempt", true);
 			if (limit->top_pid) {
 				json_number(entry, "top_pid", limit->top_pid);
 				json_text(entry, "top_process", limit->top_process);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hcclctl log LEVEL: what the daemon logs from now on. */
+#include <errno.h>
 #include <string.h>
 
 #include "hcclctl/command.h"
@@ -66,6 +67,10 @@ int command_log(int argc, char **argv)
 	if (r == 0)
 		hccld_call_end(&call);
 	query_close(query);
+	if (r == -EINVAL) { /* it is the daemon that knows its levels */
+		query_complain(r);
+		return STATUS_USAGE;
+	}
 	if (r < 0)
 		return query_complain(r);
 	return options.json ? print_json(level) : STATUS_OK;

@@ -13,8 +13,8 @@ static struct table *ps_table(const struct options *options)
 	static const struct column columns[] = {
 		{ "SESSION", COLUMN_RIGHT }, { "PID", COLUMN_RIGHT },	 { "UID", COLUMN_RIGHT },
 		{ "PROCESS", COLUMN_LEFT },  { "DEVICES", COLUMN_LEFT }, { "RANKS", COLUMN_RIGHT },
-		{ "STREAMS", COLUMN_RIGHT }, { "MEMORY", COLUMN_RIGHT }, { "DONE", COLUMN_RIGHT },
-		{ "QUEUED", COLUMN_RIGHT },  { "AGE", COLUMN_RIGHT },
+		{ "STREAMS", COLUMN_RIGHT }, { "MEMORY", COLUMN_RIGHT }, { "SLOTS DONE", COLUMN_RIGHT },
+		{ "SLOTS QUEUED", COLUMN_RIGHT },  { "AGE", COLUMN_RIGHT },
 	};
 
 	return table_new(columns, sizeof(columns) / sizeof(columns[0]));
@@ -95,8 +95,8 @@ int command_ps(int argc, char **argv)
 {
 	static const struct listing listing = {
 		.help = "Usage: hcclctl ps [OPTIONS]\n\n"
-			"The processes that are connected: what each uses, and how much of its work is done (DONE and\n"
-			"QUEUED count slots of its stream rings). Without being root you see your own.\n",
+			"The processes that are connected: what each uses, and how much of its work is done (in slots\n"
+			"of its stream rings: a task may take several). Without being root you see your own.\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__SESSIONS,
 		.name = "sessions",
 		.none = "no process is connected",

@@ -21,8 +21,8 @@ static struct table *streams_table(const struct options *options)
 {
 	static const struct column columns[] = {
 		{ "SESSION", COLUMN_RIGHT }, { "PID", COLUMN_RIGHT },	{ "PROCESS", COLUMN_LEFT },
-		{ "DEVICE", COLUMN_RIGHT },  { "STREAM", COLUMN_RIGHT }, { "DONE", COLUMN_RIGHT },
-		{ "QUEUED", COLUMN_RIGHT },  { "TASKS", COLUMN_RIGHT },	{ "HEAD", COLUMN_LEFT },
+		{ "DEVICE", COLUMN_RIGHT },  { "STREAM", COLUMN_RIGHT }, { "SLOTS DONE", COLUMN_RIGHT },
+		{ "SLOTS QUEUED", COLUMN_RIGHT }, { "TASKS QUEUED", COLUMN_RIGHT },	{ "HEAD", COLUMN_LEFT },
 		{ "AGE", COLUMN_RIGHT },     { "WAITS FOR", COLUMN_WRAP },
 	};
 
@@ -148,8 +148,8 @@ int command_streams(int argc, char **argv)
 	};
 	static const struct listing listing = {
 		.help = "Usage: hcclctl streams [--session SESSION] [--pid PID] [OPTIONS]\n\n"
-			"Streams, also those with nothing to do: slots of the ring that are done and queued, queued\n"
-			"tasks, the task at the head, for how long it is there, and what it waits for. Without being root\n"
+			"Streams, also those with nothing to do: slots of the ring that are done and queued (a\n"
+			"task may take several), queued tasks, the task at the head, for how long it is there, and what it waits for. Without being root\n"
 			"you see your own.\n\n"
 			"      --session SESSION  of this session only\n"
 			"      --pid PID          of this process only\n",

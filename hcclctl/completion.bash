@@ -15,7 +15,7 @@ _hcclctl_commands()
 # The words that begin with a dash where an option is described; "[=SECONDS]" and the like are not part of it.
 _hcclctl_options()
 {
-	_hcclctl_help $1 | grep -Eo '(^|[[:space:][,])--?[a-z][a-z-]*' | grep -Eo -- '--?[a-z][a-z-]*'
+	_hcclctl_help $1 | grep -Eo '(^|[[:space:][,])--?[a-z][a-z-]*' | grep -Eo -- '--?[a-z][a-z-]*' | sort -u
 }
 
 # Column $1 of hcclctl ps: 1 session, 2 process.

@@ -106,7 +106,7 @@ static const char *suggestion(const char *name)
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		unsigned int distance = spelling_distance(name, commands[i].name);
 
-		if (distance < best_distance && distance < strlen(commands[i].name)) {
+		if (distance < best_distance && 2 * distance <= strlen(commands[i].name)) {
 			best_distance = distance;
 			best = commands[i].name;
 		}

@@ -88,6 +88,15 @@ class Start(Case):
                 f"hccld: {self.file}:4: there is no setting 'log_levl'; did you mean 'log_level'?",
                 f"hccld: {self.file}.d/10.conf:2: expected [section] or key = value"])
 
+    def test_wrong_options(self):
+        for options, says in ((["--devcies", "3"], "did you mean --devices?"), (["--log-levl=info"], "did you mean --log-level?"),
+                              (["--no-keepr"], "did you mean --no-keeper?"), (["--device"], None), (["--devices"], None), (["--xyz"], None)):
+            result = self.call(HCCLD, *options)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), options)
+            self.assertEqual(len(result.stderr.splitlines()), 2, result.stderr)
+            self.assertIn(says or "hccld: the options are listed by hccld --help", result.stderr.splitlines()[1])
+        self.assertIn("there are no arguments without option", self.call(HCCLD, "3").stderr)
+
     def test_a_file_that_is_named_must_exist(self):
         result = self.call(HCCLD, "--config", str(self.directory / "missing"))
         self.assertEqual(result.returncode, 2)
@@ -378,7 +387,7 @@ class Tool(Case):
         self.assertRegex(text, r"\[devices\] devices +2 +\S*hccld.conf:2 +restart\n")
         self.assertRegex(text, r"\[log\] log_level +info +default +reload\n")
         self.assertIn(f"Files read: {self.file}, {other}\n", text)
-        self.assertIn("one of error, warning", self.call(HCCLCTL, "config", "-v").stdout)
+        self.assertIn("; takes one of error, warning", self.call(HCCLCTL, "config", "-v").stdout)
 
     def test_every_setting_is_in_the_example(self):
         self.write((BUILD / "daemon" / "hccld.conf").read_text())
@@ -416,7 +425,7 @@ class Tool(Case):
         self.wait_for_log("has set the log level to error, was debug")
         self.assertEqual(json.loads(self.call(HCCLCTL, "log", "error", "--json").stdout), {"level": "error"})
         result = self.call(HCCLCTL, "log", "loud")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 2)
         self.assertIn("there is no such log level", result.stderr)
         os.kill(daemon.pid, signal.SIGHUP)
         end = time.monotonic() + PATIENCE_S

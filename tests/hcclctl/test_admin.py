@@ -114,6 +114,10 @@ class Streams(Case):
                 result = self.ctl("streams", *wanted, *more)
                 self.assertEqual((result.returncode, result.stdout), (1, ""))
                 self.assertIn(says, result.stderr)
+        # root and the daemon's user: config says a number, which is not for them
+        limits = {limit["name"]: limit for limit in self.json("limits")["tenants"][0]["limits"]}
+        self.assertEqual([limits[name].get("exempt") for name in ("connections", "requests", "memory")], [True, True, None])
+        self.assertRegex(self.ctl("limits").stdout, r"(?s)memory +\S+ \S+ +unlimited .*connections +\d+ +exempt ")
         for wrong in (["--pid", "x"], ["--pid", "0"], ["--session", "-1"], ["--session", ""], ["1"]):
             self.assertEqual(self.ctl("streams", *wrong).returncode, 2, wrong)
 
@@ -349,7 +353,9 @@ _hcclctl_complete; printf '%s\\n' "${{COMPREPLY[@]}}" """
         result = subprocess.run(["bash", "-c", script, "bash", HCCLCTL, *words], env=self.env, capture_output=True, text=True,
                                 timeout=60 * SCALE, check=False)
         self.assertEqual(result.stderr, "")
-        return set(result.stdout.split())
+        words = result.stdout.split()
+        self.assertEqual(len(words), len(set(words)), words)
+        return set(words)
 
     def test_commands_and_options_are_those_of_the_help(self):
         overview = self.ctl("--help").stdout

@@ -122,6 +122,7 @@ class CommandLine(Case):
             result = self.call(wrong)
             self.assertEqual(result.returncode, 2)
             self.assertIn(f"did you mean '{meant}'", result.stderr)
+        self.assertIn("'hcclctl help' lists them", self.call("help", "foo").stderr)
         for wrong in ("qwertyuiop", "", "x" * 5000, "\x1b[2J"):
             self.assertEqual(self.call(wrong).returncode, 2)
 
@@ -288,7 +289,7 @@ class Env(Case):
         self.assertEqual(values["ASCEND_HOME_PATH"], str(home))
         self.assertEqual(values["ASCEND_TOOLKIT_HOME"], str(home))
         self.assertEqual(values["LD_LIBRARY_PATH"], f"{home}/lib64:{core['LD_LIBRARY_PATH']}")
-        self.assertTrue(values["PATH"].startswith(f"{prefix}/bin:"))
+        self.assertTrue(values["PATH"].startswith(f"{prefix}/bin:{prefix}/sbin:"))
         self.assertEqual(values["HCCLD_SOCKET"], "/a b/s")
         result = subprocess.run([prefix / "bin" / "hcclctl", "env", "--json"], capture_output=True, text=True,
                                 env=environment(self.directory, **core))
