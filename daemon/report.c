@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "registry/comm.h"
+#include "registry/reason.h"
 #include "registry/registry.h"
 #include "registry/waiting.h"
 

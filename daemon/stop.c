@@ -16,6 +16,7 @@
 #include "daemon/service.h"
 #include "proto/limits.h"
 #include "registry/comm.h"
+#include "registry/reason.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/waiting.h"

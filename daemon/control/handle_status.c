@@ -11,6 +11,7 @@
 #include "control/query.h"
 #include "registry/comm.h"
 #include "registry/cycle.h"
+#include "registry/reason.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/waiting.h"

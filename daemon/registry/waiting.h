@@ -13,7 +13,6 @@ struct context;
 struct registry;
 struct session;
 struct stream;
-struct text;
 
 struct waiting {
 	const struct session *session;
@@ -44,16 +43,15 @@ struct waiting_filter {
 void waiting_walk(struct registry *registry, const struct waiting_filter *filter,
 		  bool (*found)(void *data, const struct waiting *waiting), void *data);
 
-/*
- * "rank 2 (pid 4711) waits 12.3 s for rank 5 (pid 4712) to send 4 KiB"; without @with_age no time.
- */
-void waiting_describe(const struct waiting *waiting, bool with_age, struct text *text);
-/* What is missing: "rank 5 has posted nothing to it and has no work queued" */
-void waiting_explain(const struct waiting *waiting, struct text *text);
-
 /* As waiting_walk(), of all streams of one context. */
 void waiting_walk_context(const struct context *context, struct session *session,
 			  bool (*found)(void *data, const struct waiting *waiting), void *data);
+
+/* The same of one stream of @session. */
+void waiting_walk_stream(struct session *session, const struct stream *stream,
+			 bool (*found)(void *data, const struct waiting *waiting), void *data);
+/* Has @rank entered the barrier @number? */
+bool waiting_has_entered(const struct comm *comm, uint32_t rank, uint64_t number);
 
 /* What a stream is at. */
 struct stream_head {
