@@ -98,6 +98,7 @@ cJSON *describe_waiting_json(const Hccld__Control__Waiting *waiting)
 	json_number(object, "peer", waiting->peer);
 	json_number(object, "peer_pid", waiting->peer_pid);
 	cJSON_AddBoolToObject(object, "peer_posted", waiting->peer_posted);
+	cJSON_AddBoolToObject(object, "held", waiting->held);
 	json_number(object, "bytes", waiting->bytes);
 	json_number(object, "age_ms", waiting->age_ms);
 	json_text(object, "reason", waiting->reason);

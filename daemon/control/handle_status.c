@@ -20,11 +20,12 @@
 #define NOTED_MS 1000u
 #define LANES_PER_STREAM 256u
 
-/* What waits, and the two that may be the worst of it. */
+/* What waits, and those that may be the worst of it. */
 struct survey {
 	uint32_t count;
 	struct waiting oldest, oldest_missing; /* missing: its other side has not come */
-	bool has_oldest, has_missing;
+	struct waiting held;		       /* the oldest send that a limit holds back */
+	bool has_oldest, has_missing, has_held;
 };
 
 bool query_sees_all(const struct request *request)
@@ -81,6 +82,7 @@ Hccld__Control__Waiting *query_waiting(struct request *request, const struct wai
 	message->task = waiting->kind;
 	message->event = waiting->event;
 	message->peer_posted = waiting->is_posted;
+	message->held = waiting->is_held;
 	text_init(&text, buffer, sizeof(buffer));
 	waiting_describe(waiting, false, &text);
 	text_add(&text, ": ");
@@ -102,6 +104,10 @@ static bool survey_add(void *data, const struct waiting *waiting)
 	    (!survey->has_missing || waiting->age_ms > survey->oldest_missing.age_ms)) {
 		survey->oldest_missing = *waiting;
 		survey->has_missing = true;
+	}
+	if (waiting->is_held && (!survey->has_held || waiting->age_ms > survey->held.age_ms)) {
+		survey->held = *waiting;
+		survey->has_held = true;
 	}
 	return true;
 }
@@ -152,6 +158,26 @@ static void plural(struct text *text, uint32_t count, const char *what)
 	text_add(text, "%" PRIu32 " %s%s", count, what, count == 1 ? "" : "s");
 }
 
+/* What the verdict is about: what has waited longest, or what the limit of its tenant holds back. */
+static const struct waiting *survey_worst(const struct survey *survey)
+{
+	bool is_limit = survey->has_held && survey->held.age_ms >= NOTED_MS &&
+			survey->held.session->quota == survey->oldest_missing.session->quota;
+
+	return is_limit ? &survey->held : &survey->oldest_missing;
+}
+
+static void write_waiting(const struct survey *survey, struct text *text)
+{
+	const struct waiting *worst = survey_worst(survey);
+
+	if (worst->comm)
+		text_add(text, "communicator %s: ", worst->comm->name);
+	waiting_describe(worst, true, text);
+	text_add(text, ": ");
+	waiting_explain(worst, text);
+}
+
 /* The worst comes first. True: nothing is wrong. */
 static bool write_verdict(const struct request *request, const struct survey *survey,
 			  const Hccld__Control__StatusReply *reply, struct text *text)
@@ -163,11 +189,7 @@ static bool write_verdict(const struct request *request, const struct survey *su
 
 	if (missing_ms >= NOTED_MS && (!incomplete || missing_ms >= join_ms)) {
 		text_add(text, "%s: ", is_stuck ? "stuck" : "waiting");
-		if (survey->oldest_missing.comm)
-			text_add(text, "communicator %s: ", survey->oldest_missing.comm->name);
-		waiting_describe(&survey->oldest_missing, true, text);
-		text_add(text, ": ");
-		waiting_explain(&survey->oldest_missing, text);
+		write_waiting(survey, text);
 	} else if (incomplete) {
 		text_add(text, "%s: communicator %s is being created for %.1f s: ",
 			 is_stuck ? "stuck" : "waiting", incomplete->name, (double)join_ms / 1000);

@@ -8,6 +8,7 @@
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/pairs.h"
 #include "registry/quota.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
@@ -16,6 +17,7 @@
 
 #define USER_LIMITS 2 /* connections, requests */
 #define PAGE 4096u
+#define PAIRS_LOOKED_AT_MAX (1u << 18) /* for who has most pending bytes */
 #define COMM_CURSOR (1ull << 62)
 #define DAEMON_CURSOR (1ull << 63)
 
@@ -37,22 +39,69 @@ static Hccld__Control__Limit *limit_new(struct request *request, const char *nam
 	return limit;
 }
 
+/* Pending bytes of a session's ranks; fewer than it has once *@left pairs were looked at. */
+static uint64_t session_pending(const struct session *session, uint32_t *left)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < session->registry->device_count; i++) {
+		const struct context *context = session->contexts[i];
+
+		if (!context)
+			continue;
+		list_for_each(struct rank, rank, &context->ranks, link) {
+			if (rank->comm->view.size > *left)
+				return bytes;
+			*left -= rank->comm->view.size;
+			bytes += pairs_pending(rank->comm, rank->rank);
+		}
+	}
+	return bytes;
+}
+
+/* The engine counts pending bytes by tenant: who has sent them stands in the rings. */
+static const struct session *top_pending(const struct quota *quota, uint64_t *ret_held)
+{
+	const struct session *top = NULL;
+	uint32_t left = PAIRS_LOOKED_AT_MAX;
+
+	*ret_held = 0;
+	if (!quota_used(quota, QUOTA_PENDING))
+		return NULL;
+	list_for_each(struct session, session, &quota->registry->sessions, link) {
+		uint64_t held = session->quota == quota ? session_pending(session, &left) : 0;
+
+		if (held > *ret_held) {
+			*ret_held = held;
+			top = session;
+		}
+	}
+	return top;
+}
+
 static Hccld__Control__Limit *limit_of_quota(struct request *request, const struct quota *quota,
 					     enum quota_kind kind)
 {
 	Hccld__Control__Limit *limit =
 		limit_new(request, quota_name(kind), quota_setting(kind));
-	const struct session *top = quota_top(quota, kind);
+	const struct session *top;
+	uint64_t held;
 
 	if (!limit)
 		return NULL;
+	if (kind == QUOTA_PENDING) {
+		top = top_pending(quota, &held);
+	} else {
+		top = quota_top(quota, kind);
+		held = top ? quota_held(top, kind) : 0;
+	}
 	limit->is_bytes = quota_is_bytes(kind);
 	limit->used = quota_used(quota, kind);
 	limit->limit = quota->registry->limits.values[kind];
 	if (top) {
 		limit->top_pid = (uint32_t)top->view.pid;
 		limit->top_process = (char *)top->process;
-		limit->top_held = quota_held(top, kind);
+		limit->top_held = held;
 	}
 	return limit;
 }

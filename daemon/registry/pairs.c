@@ -264,6 +264,25 @@ int pairs_restore(struct comm *comm)
 	return 0;
 }
 
+uint64_t pairs_pending(const struct comm *comm, uint32_t source)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; comm->pair_count && i < comm->view.size; i++) {
+		const struct pair_ring *ring = atomic_load_explicit(&view_pair_of((struct view_comm *)&comm->view, source, i)->ring,
+								    memory_order_relaxed);
+		uint64_t received, tail;
+
+		if (!ring || atomic_load_explicit(&ring->failed, memory_order_relaxed))
+			continue;
+		received = atomic_load_explicit(&ring->received, memory_order_relaxed);
+		tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+		for (uint64_t number = received; tail - received <= HCCLD_PAIR_SLOTS && number < tail; number++)
+			bytes += ring->slots[number % HCCLD_PAIR_SLOTS].bytes;
+	}
+	return bytes;
+}
+
 static void member_write(struct comm_region *region, const struct joiner *joiner)
 {
 	struct comm_member *member = &region->members[joiner->rank];

@@ -42,3 +42,5 @@ int pairs_open(struct comm *comm, uint32_t source, uint32_t destination);
 uint64_t pairs_next_bytes(const struct comm *comm);
 /* Fills the view from the directory, after the extents have been restored. -EPROTO. */
 int pairs_restore(struct comm *comm);
+/* Bytes that @source has offered and nobody has received, from the rings; looks at as many as there are ranks. */
+uint64_t pairs_pending(const struct comm *comm, uint32_t source);

@@ -221,7 +221,6 @@ bool quota_is_holding(const struct quota *quota)
 
 void quota_describe_held(const struct quota *quota, struct text *text)
 {
-	text_add(text, "it is held back: ");
 	quota_describe_owner(quota, text);
 	text_add(text, " has ");
 	text_add_bytes(text, quota_used(quota, QUOTA_PENDING));

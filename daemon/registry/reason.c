@@ -10,6 +10,7 @@
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/waiting.h"
 
@@ -57,10 +58,25 @@ static void describe_meeting(const struct waiting *waiting, bool with_age, struc
 		text_add(text, "for a value in memory (%#" PRIx64 ")", waiting->number);
 }
 
+static void describe_held(const struct waiting *waiting, bool with_age, struct text *text)
+{
+	text_add(text, "rank %" PRIu32 "'s send of ", waiting->rank);
+	text_add_bytes(text, waiting->bytes);
+	text_add(text, " to rank %" PRIu32 " is held back by %s (", waiting->peer, quota_setting(QUOTA_PENDING));
+	text_add_bytes(text, waiting->session->registry->limits.values[QUOTA_PENDING]);
+	text_add(text, ")");
+	if (with_age)
+		text_add(text, " for %.1f s", (double)waiting->age_ms / 1000);
+}
+
 void waiting_describe(const struct waiting *waiting, bool with_age, struct text *text)
 {
 	if (is_meeting(waiting)) {
 		describe_meeting(waiting, with_age, text);
+		return;
+	}
+	if (waiting->is_held) {
+		describe_held(waiting, with_age, text);
 		return;
 	}
 	if (!waiting->comm) {

@@ -150,6 +150,19 @@ static bool item_is_posted(const struct item *item, const struct pair_ring *ring
 	return atomic_load_explicit(&ring->posted, memory_order_acquire) >= number;
 }
 
+/* A send that waits for the limit of its tenant: the ring has room for it, and its receive is not posted. */
+static bool item_is_held(const struct item *item, const struct head *head)
+{
+	const struct pair_ring *ring = head_pair(head, item->kind, item->peer);
+	uint64_t tail;
+
+	if (item->kind != ITEM_SEND || item->number || !ring || !quota_is_holding(head->session->quota))
+		return false;
+	tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	return tail - atomic_load_explicit(&ring->received, memory_order_acquire) < HCCLD_PAIR_SLOTS &&
+	       atomic_load_explicit(&ring->posted, memory_order_acquire) <= tail;
+}
+
 /* The first unfinished item of the lane that starts at @lane. False: the lane is done. */
 static bool lane_find(struct walk *walk, const struct head *head, const struct item *lane,
 		      struct item *ret_item)
@@ -276,7 +289,7 @@ static bool walk_lane(struct walk *walk, const struct head *head, const struct i
 		waiting.peer = item.peer;
 		waiting.peer_pid = member_pid(waiting.comm, item.peer);
 		waiting.is_posted = item_is_posted(&item, head_pair(head, item.kind, item.peer));
-		waiting.is_held = item.kind == ITEM_SEND && !item.number && quota_is_holding(head->session->quota);
+		waiting.is_held = item_is_held(&item, head);
 	} else {
 		return true; /* nonsense: the engine deals with it */
 	}

@@ -45,11 +45,12 @@ class Case(unittest.TestCase):
         self.env = dict(os.environ, HCCLD_SOCKET=self.socket, XDG_RUNTIME_DIR=self.directory, TMPDIR=self.directory)
         self.jobs = 0
 
-    def start(self, keeper="--no-keeper"):
+    def start(self, keeper="--no-keeper", more=()):
         ready, told = os.pipe()
         log = open(os.path.join(self.directory, "log"), "a", encoding="utf-8")
         self.addCleanup(log.close)
-        daemon = subprocess.Popen([HCCLD, "--socket", self.socket, "--device-memory", "256M", "--ready-fd", str(told), keeper],
+        daemon = subprocess.Popen([HCCLD, "--socket", self.socket, "--device-memory", "256M", "--ready-fd", str(told), keeper,
+                                   *more],
                                   pass_fds=[told], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         os.close(told)
         self.addCleanup(self.stop, daemon)

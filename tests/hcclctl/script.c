@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script FILE OPERATIONS...: rank i does what argument i says, separated by commas; streams are 0 (unless it ends with :STREAM) to 3.
+ *   sPEER:BYTES rPEER:BYTES   a send, a receive
+ *   b                         a barrier
+ *   hMS                       a host function that runs so long
+ *   y                         waits for all streams
+ *   pMS                       pauses
+ *   d                         destroys the communicator
+ * Says "waiting" once the communicator is there. Ends with status 0, or with 1 and the text of the first error.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "acl/acl.h"
+#include "hccl/hccl.h"
+
+#define STREAMS 4
+#define TRY(call)                                                                      \
+	do {                                                                           \
+		int code_ = (int)(call);                                               \
+		if (code_) {                                                           \
+			fprintf(stderr, "%s: %d %s\n", #call, code_, aclGetRecentErrMsg()); \
+			exit(1);                                                       \
+		}                                                                      \
+	} while (0)
+
+static aclrtStream streams[STREAMS];
+static HcclComm comm;
+static char *data;
+
+static void share(HcclRootInfo *root, uint32_t rank, const char *path)
+{
+	char part[4096];
+	FILE *file;
+
+	snprintf(part, sizeof(part), "%s.part", path);
+	if (rank == 0) {
+		TRY(HcclGetRootInfo(root));
+		file = fopen(part, "wb");
+		if (!file || fwrite(root, sizeof(*root), 1, file) != 1 || fclose(file) || rename(part, path))
+			exit(1);
+		return;
+	}
+	while (!(file = fopen(path, "rb")))
+		usleep(10000);
+	if (fread(root, sizeof(*root), 1, file) != 1)
+		exit(1);
+	fclose(file);
+}
+
+static void nap(void *ms)
+{
+	usleep((useconds_t)(size_t)ms * 1000);
+}
+
+static void run(const char *operation)
+{
+	unsigned long first = 0, second = 0, third = 0;
+	int count = sscanf(operation + 1, "%lu:%lu:%lu", &first, &second, &third);
+	aclrtStream stream;
+
+	if (operation[0] == 'b')
+		count = sscanf(operation + 1, ":%lu", &third);
+	else if (operation[0] == 'h' && count == 2)
+		third = second;
+	stream = streams[third % STREAMS];
+	switch (operation[0]) {
+	case 's':
+		TRY(HcclSend(data, second, HCCL_DATA_TYPE_INT8, (uint32_t)first, comm, stream));
+		return;
+	case 'r':
+		TRY(HcclRecv(data + (1 << 20), second, HCCL_DATA_TYPE_INT8, (uint32_t)first, comm, stream));
+		return;
+	case 'b':
+		TRY(HcclBarrier(comm, stream));
+		return;
+	case 'h':
+		TRY(aclrtLaunchHostFunc(stream, nap, (void *)first));
+		return;
+	case 'y':
+		for (int i = 0; i < STREAMS; i++)
+			TRY(aclrtSynchronizeStream(streams[i]));
+		return;
+	case 'p':
+		nap((void *)first);
+		return;
+	case 'd':
+		TRY(HcclCommDestroy(comm));
+		return;
+	default:
+		exit(2);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t rank = (uint32_t)atoi(getenv("RANK_ID")), size = (uint32_t)atoi(getenv("RANK_SIZE"));
+	HcclRootInfo root;
+
+	if (argc < 2 + (int)size)
+		return 2;
+	TRY(aclrtSetDevice(atoi(getenv("DEVICE_ID"))));
+	share(&root, rank, argv[1]);
+	TRY(HcclCommInitRootInfo(size, &root, rank, &comm));
+	for (int i = 0; i < STREAMS; i++)
+		TRY(aclrtCreateStream(&streams[i]));
+	TRY(aclrtMalloc((void **)&data, 2 << 20, ACL_MEM_MALLOC_HUGE_FIRST));
+	printf("waiting\n");
+	fflush(stdout);
+	for (const char *operation = strtok(argv[2 + rank], ","); operation; operation = strtok(NULL, ","))
+		run(operation);
+	run("y");
+	return 0;
+}
