@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RUNS_MAX 8u
+
 void text_init(struct text *text, char *buffer, size_t size)
 {
 	*text = (struct text){ .data = buffer, .size = size };
@@ -51,14 +53,45 @@ void text_add_bytes(struct text *text, uint64_t bytes)
 		text_add(text, "%" PRIu64 " %s", bytes / scale, units[unit]);
 }
 
-void text_add_range(struct text *text, uint32_t first, uint32_t last)
+static uint32_t count_runs(uint32_t count, bool (*is_in)(const void *data, uint32_t number), const void *data, uint32_t *ret_numbers)
 {
-	if (text->length && text->data[text->length - 1] != ' ')
-		text_add(text, ", ");
-	if (first == last)
-		text_add(text, "%" PRIu32, first);
-	else
-		text_add(text, "%" PRIu32 "-%" PRIu32, first, last);
+	bool was_in = false;
+	uint32_t runs = 0;
+
+	*ret_numbers = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		bool is = is_in(data, i);
+
+		*ret_numbers += is;
+		runs += is && !was_in;
+		was_in = is;
+	}
+	return runs;
+}
+
+uint32_t text_add_ranks(struct text *text, uint32_t count, bool (*is_in)(const void *data, uint32_t number), const void *data)
+{
+	uint32_t numbers, runs = count_runs(count, is_in, data, &numbers), seen = 0, end;
+
+	text_add(text, numbers == 1 ? "rank " : "ranks ");
+	for (uint32_t i = 0; i < count; i = end + 1) {
+		end = i;
+		if (!is_in(data, i))
+			continue;
+		while (end + 1 < count && is_in(data, end + 1))
+			end++;
+		if (seen == RUNS_MAX) {
+			text_add(text, " and more");
+			break;
+		}
+		if (seen++)
+			text_add(text, seen == runs ? " and " : ", ");
+		if (i == end)
+			text_add(text, "%" PRIu32, i);
+		else
+			text_add(text, "%" PRIu32 "-%" PRIu32, i, end);
+	}
+	return numbers;
 }
 
 /* Length of the UTF-8 character at @s, 0 if there is none. */

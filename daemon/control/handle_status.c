@@ -19,6 +19,7 @@
 #define STUCK_MS 5000u
 #define NOTED_MS 1000u
 #define LANES_PER_STREAM 256u
+#define VERDICT_MAX 4096u /* a circle of many ranks, and what to do about it */
 
 /* What waits, and those that may be the worst of it. */
 struct survey {
@@ -167,15 +168,27 @@ static const struct waiting *survey_worst(const struct survey *survey)
 	return is_limit ? &survey->held : &survey->oldest_missing;
 }
 
-static void write_waiting(const struct survey *survey, struct text *text)
+/* What stands behind it comes first; *@ret_pid: the process to look at. */
+static void write_waiting(const struct survey *survey, struct text *text, int32_t *ret_pid)
 {
 	const struct waiting *worst = survey_worst(survey);
+	int distance;
 
 	if (worst->comm)
 		text_add(text, "communicator %s: ", worst->comm->name);
+	distance = waiting_blame(worst, text, ret_pid);
+	if (distance >= 0)
+		text_add(text, "; ");
 	waiting_describe(worst, true, text);
+	if (distance == 0)
+		return;
 	text_add(text, ": ");
 	waiting_explain(worst, text);
+}
+
+static void write_advice(int32_t pid, struct text *text)
+{
+	text_add(text, "; look at pid %d (gdb -p %d); hcclctl kill pid:%d ends it", pid, pid, pid);
 }
 
 /* The worst comes first. True: nothing is wrong. */
@@ -186,10 +199,11 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	const struct comm *incomplete = find_incomplete(request, &join_ms);
 	uint64_t missing_ms = survey->has_missing ? survey->oldest_missing.age_ms : 0;
 	bool is_stuck = missing_ms >= STUCK_MS || (incomplete && join_ms >= STUCK_MS);
+	int32_t pid = 0;
 
 	if (missing_ms >= NOTED_MS && (!incomplete || missing_ms >= join_ms)) {
 		text_add(text, "%s: ", is_stuck ? "stuck" : "waiting");
-		write_waiting(survey, text);
+		write_waiting(survey, text, &pid);
 	} else if (incomplete) {
 		text_add(text, "%s: communicator %s is being created for %.1f s: ",
 			 is_stuck ? "stuck" : "waiting", incomplete->name, (double)join_ms / 1000);
@@ -208,6 +222,8 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	}
 	if (is_stuck && survey->has_missing && missing_ms >= STUCK_MS)
 		cycle_describe(&survey->oldest_missing, text);
+	if (is_stuck && pid)
+		write_advice(pid, text);
 	if (reply->hidden_sessions || reply->hidden_comms) {
 		text_add(text, "; not shown, of other users: ");
 		plural(text, reply->hidden_sessions, "session");
@@ -244,7 +260,7 @@ int handle_status(struct request *request)
 					       .lanes_per_stream = LANES_PER_STREAM };
 	Hccld__Control__StatusReply *reply = &request->body.status;
 	struct survey survey = { 0 };
-	char buffer[HCCLD_TEXT_MAX];
+	char buffer[VERDICT_MAX];
 	struct text text;
 
 	hccld__control__status_reply__init(reply);

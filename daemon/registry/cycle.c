@@ -110,16 +110,22 @@ static void describe_rank(const struct waiting *waiting, bool with_comm, bool wi
 static void describe_circle(const struct search *search, struct text *text)
 {
 	const struct step *first = &search->path[search->circle_start];
-	bool several = false;
+	bool several = false, has_barrier = false;
 
-	for (const struct step *step = first; step < search->path + search->depth; step++)
+	for (const struct step *step = first; step < search->path + search->depth; step++) {
 		several |= step->waiting.comm != first->waiting.comm;
+		has_barrier |= !step->waiting.direction;
+	}
 	text_add(text, "; deadlock: ");
 	for (const struct step *step = first; step < search->path + search->depth; step++) {
 		describe_rank(&step->waiting, several, true, text);
 		text_add(text, step == first ? " waits for " : ", which waits for ");
 	}
 	describe_rank(&first->waiting, several, false, text);
+	if (several || has_barrier)
+		text_add(text, "; let all of them come to %s in the same order", several ? "these communicators" : "barriers and transfers");
+	else
+		text_add(text, "; post these in one HcclBatchSendRecv or between HcclGroupStart and HcclGroupEnd");
 }
 
 void cycle_describe(const struct waiting *start, struct text *text)

@@ -21,22 +21,17 @@ static bool member_is_suspended(const struct comm *comm, uint32_t rank)
 	       atomic_load_explicit(&comm->view.region->members[rank].epoch, memory_order_acquire) & 1;
 }
 
-static void describe_missing(const struct waiting *waiting, struct text *text)
+static bool is_missing(const void *data, uint32_t rank)
 {
-	uint32_t size = waiting->comm->view.size, end, runs = 0;
+	const struct waiting *waiting = data;
 
-	for (uint32_t i = 0; i < size; i = end + 1) {
-		end = i;
-		if (waiting_has_entered(waiting->comm, i, waiting->number))
-			continue;
-		while (end + 1 < size && !waiting_has_entered(waiting->comm, end + 1, waiting->number))
-			end++;
-		if (++runs > 8) {
-			text_add(text, ", ...");
-			return;
-		}
-		text_add_range(text, i, end);
-	}
+	return !waiting_has_entered(waiting->comm, rank, waiting->number);
+}
+
+/* "ranks 0 and 2" that have not entered its barrier. */
+static uint32_t describe_missing(const struct waiting *waiting, struct text *text)
+{
+	return text_add_ranks(text, waiting->comm->view.size, is_missing, waiting);
 }
 
 static bool is_meeting(const struct waiting *waiting)
@@ -91,7 +86,7 @@ void waiting_describe(const struct waiting *waiting, bool with_age, struct text 
 	if (with_age)
 		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
 	if (!waiting->direction) {
-		text_add(text, "in barrier %" PRIu64 " for rank ", waiting->number);
+		text_add(text, "in barrier %" PRIu64 " for ", waiting->number);
 		describe_missing(waiting, text);
 		return;
 	}
@@ -115,44 +110,136 @@ static bool busy_found(void *data, const struct waiting *waiting)
 	return false;
 }
 
-/* The first thing that @rank waits for; false: it has nothing queued. */
-static bool rank_find_busy(const struct rank *rank, struct busy *ret_busy)
+/* Among what the process of a rank is at: what says most about why another one waits for that rank. */
+struct cause_of {
+	const struct waiting *of;
+	struct waiting waiting;
+	uint32_t grade; /* 0: nothing found */
+};
+
+static uint32_t cause_grade(const struct waiting *of, const struct waiting *other)
 {
-	*ret_busy = (struct busy){ 0 };
-	waiting_walk_context(rank->context, rank->session, busy_found, ret_busy);
-	return ret_busy->found;
+	bool is_same = other->comm && other->comm == of->comm && other->rank == of->peer;
+
+	if (is_same && !other->direction)
+		return 6;
+	if (is_same && other->peer == of->rank)
+		return 5;
+	if (other->kind == TASK_HOST)
+		return 4;
+	if (other->comm && !other->is_posted)
+		return 3;
+	return other->is_posted ? 1 : 2;
 }
 
-static void explain_busy(const struct waiting *waiting, const struct waiting *other,
-			 struct text *text)
+static bool cause_found(void *data, const struct waiting *waiting)
 {
-	if (is_meeting(other)) {
-		text_add(text, "its ");
-		describe_meeting(other, true, text);
-	} else if (!other->comm) {
-		text_add(text, "its stream is busy with a %s of ",
-			 other->direction == ITEM_FILL ? "fill" : "copy");
-		text_add_bytes(text, other->bytes);
-	} else if (other->comm == waiting->comm && other->peer == waiting->rank) {
-		/* both wait for each other */
-		text_add(text,
-			 "its stream has another operation with rank %" PRIu32
-			 " first: it waits for it to %s ",
-			 waiting->rank, other->direction == ITEM_RECEIVE ? "send" : "receive");
-		text_add_bytes(text, other->bytes);
-	} else if (!other->direction) {
-		text_add(text, "it is in a barrier of communicator %s", other->comm->name);
-	} else if (other->is_posted) {
-		text_add(text,
-			 "its stream is busy moving data with rank %" PRIu32 " of communicator %s",
-			 other->peer, other->comm->name);
-	} else {
-		text_add(text,
-			 "it waits itself for rank %" PRIu32 " (pid %d) of communicator %s to %s ",
-			 other->peer, other->peer_pid, other->comm->name,
-			 other->direction == ITEM_RECEIVE ? "send" : "receive");
-		text_add_bytes(text, other->bytes);
+	struct cause_of *cause = data;
+	uint32_t grade = cause_grade(cause->of, waiting);
+
+	if (grade > cause->grade) {
+		cause->waiting = *waiting;
+		cause->grade = grade;
 	}
+	return true;
+}
+
+/* What @peer is at, while @of waits for it; false: it has nothing queued. */
+static bool find_cause(const struct waiting *of, const struct rank *peer, struct waiting *ret_cause)
+{
+	struct cause_of cause = { .of = of };
+
+	waiting_walk_context(peer->context, peer->session, cause_found, &cause);
+	*ret_cause = cause.waiting;
+	return cause.grade;
+}
+
+static const char *verb(uint32_t direction)
+{
+	return direction == ITEM_RECEIVE ? "receive" : "send";
+}
+
+/* "rank 1 has not posted that send" */
+static void explain_absence(const struct waiting *waiting, struct text *text)
+{
+	if (waiting->direction)
+		text_add(text, "rank %" PRIu32 " has not posted that %s", waiting->peer,
+			 waiting->direction == ITEM_RECEIVE ? "send" : "receive");
+	else
+		text_add(text, "rank %" PRIu32 " has not entered it", waiting->peer);
+}
+
+/* @other, of the process of the rank that @waiting waits for, is a transfer with the rank that waits. */
+static void explain_facing(const struct waiting *waiting, const struct waiting *other, struct text *text)
+{
+	text_add(text, "rank %" PRIu32 "'s stream is at a %s of ", other->rank, verb(other->direction));
+	text_add_bytes(text, other->bytes);
+	text_add(text, " %s rank %" PRIu32, other->direction == ITEM_RECEIVE ? "from" : "to", waiting->rank);
+	if (waiting->direction == other->direction)
+		text_add(text, ": both %s, nobody %s", verb(other->direction),
+			 other->direction == ITEM_RECEIVE ? "sends" : "receives");
+}
+
+static void explain_barrier(const struct waiting *waiting, const struct waiting *other, struct text *text)
+{
+	text_add(text, "rank %" PRIu32 " is in barrier %" PRIu64, other->rank, other->number);
+	if (other->comm != waiting->comm)
+		text_add(text, " of communicator %s", other->comm->name);
+	text_add(text, ", which ");
+	if (other->comm == waiting->comm && is_missing(other, waiting->rank))
+		text_add(text, "rank %" PRIu32 " has not entered", waiting->rank);
+	else
+		text_add(text, describe_missing(other, text) == 1 ? " has not entered" : " have not entered");
+}
+
+/* "the host function of stream 0 of rank 1 (pid 6453) has run for 5.2 s"; @rank: whose it is. */
+static void explain_host(const struct waiting *other, uint32_t rank, struct text *text)
+{
+	text_add(text, "the host function of stream %" PRIu32 " of rank %" PRIu32 " (pid %d) ", other->stream, rank,
+		 other->session->view.pid);
+	if (other->is_posted)
+		text_add(text, "has run for %.1f s", (double)other->age_ms / 1000);
+	else
+		text_add(text, "was not called yet: its thread does not call aclrtProcessReport, or runs another one");
+}
+
+static void explain_meeting(const struct waiting *waiting, struct text *text);
+
+static void explain_elsewhere(const struct waiting *waiting, const struct waiting *other, struct text *text)
+{
+	explain_absence(waiting, text);
+	text_add(text, ": ");
+	if (is_meeting(other)) {
+		describe_meeting(other, true, text);
+		text_add(text, ": ");
+		explain_meeting(other, text);
+	} else if (!other->comm) {
+		text_add(text, "its stream is busy with a %s of ", other->direction == ITEM_FILL ? "fill" : "copy");
+		text_add_bytes(text, other->bytes);
+	} else if (other->is_posted) {
+		text_add(text, "its stream moves data with rank %" PRIu32 " of communicator %s", other->peer, other->comm->name);
+	} else {
+		text_add(text, "its stream is at a %s of ", verb(other->direction));
+		text_add_bytes(text, other->bytes);
+		text_add(text, " %s rank %" PRIu32 " (pid %d)", other->direction == ITEM_RECEIVE ? "from" : "to", other->peer,
+			 other->peer_pid);
+		if (other->comm != waiting->comm)
+			text_add(text, " of communicator %s", other->comm->name);
+	}
+}
+
+static void explain_cause(const struct waiting *waiting, const struct waiting *other, struct text *text)
+{
+	if (other->kind == TASK_HOST)
+		explain_host(other, waiting->peer, text);
+	else if (other->comm && other->is_held)
+		describe_held(other, true, text);
+	else if (other->comm && !other->direction)
+		explain_barrier(waiting, other, text);
+	else if (other->comm && other->comm == waiting->comm && other->peer == waiting->rank)
+		explain_facing(waiting, other, text);
+	else
+		explain_elsewhere(waiting, other, text);
 }
 
 static void explain_recorder(const struct waiting *waiting, struct text *text)
@@ -187,10 +274,15 @@ static void explain_meeting(const struct waiting *waiting, struct text *text)
 		text_add(text, "it was not called yet: its thread does not call aclrtProcessReport, or runs another one");
 }
 
+static void explain_stopped(const struct waiting *waiting, struct text *text)
+{
+	text_add(text, "process %d of rank %" PRIu32 " is stopped (SIGSTOP or a debugger)", waiting->peer_pid, waiting->peer);
+}
+
 void waiting_explain(const struct waiting *waiting, struct text *text)
 {
 	const struct rank *peer;
-	struct busy busy;
+	struct waiting other;
 
 	if (is_meeting(waiting)) {
 		explain_meeting(waiting, text);
@@ -208,17 +300,46 @@ void waiting_explain(const struct waiting *waiting, struct text *text)
 	peer = waiting->comm->ranks[waiting->peer];
 	if (!peer) {
 		text_add(text, "rank %" PRIu32 " has ended", waiting->peer);
-		return;
+	} else if (process_is_stopped(waiting->peer_pid)) {
+		explain_stopped(waiting, text);
+	} else if (find_cause(waiting, peer, &other)) {
+		explain_cause(waiting, &other, text);
+	} else {
+		explain_absence(waiting, text);
+		text_add(text, " and has no work queued");
 	}
-	if (process_is_stopped(waiting->peer_pid)) {
-		text_add(text, "process %d of rank %" PRIu32 " is stopped (SIGSTOP or a debugger)",
-			 waiting->peer_pid, waiting->peer);
-		return;
+}
+
+#define STEPS_MAX 64 /* from rank to rank */
+
+int waiting_blame(const struct waiting *start, struct text *text, int32_t *ret_pid)
+{
+	struct waiting at = *start, other;
+
+	*ret_pid = is_meeting(start) || start->is_held || !start->comm ? start->session->view.pid : start->peer_pid;
+	for (int step = 0; step < STEPS_MAX; step++) {
+		const struct rank *peer = at.comm && !at.is_posted && !at.is_held && at.peer < at.comm->view.size ?
+						  at.comm->ranks[at.peer] : NULL;
+		bool is_busy;
+
+		if (!peer)
+			return -1;
+		if (process_is_stopped(at.peer_pid)) {
+			explain_stopped(&at, text);
+			*ret_pid = at.peer_pid;
+			return step;
+		}
+		is_busy = find_cause(&at, peer, &other);
+		if (is_busy && other.kind != TASK_HOST) {
+			at = other;
+			continue;
+		}
+		*ret_pid = at.peer_pid;
+		if (is_busy)
+			explain_host(&other, at.peer, text);
+		else if (step)
+			text_add(text, "rank %" PRIu32 " (pid %d) has no work queued", at.peer, at.peer_pid);
+		return is_busy || step ? step : -1;
 	}
-	text_add(text, "rank %" PRIu32 " has %s and ", waiting->peer,
-		 waiting->direction ? "posted nothing to it" : "not entered it");
-	if (rank_find_busy(peer, &busy))
-		explain_busy(waiting, &busy.waiting, text);
-	else
-		text_add(text, "has no work queued");
+	return -1;
 }

@@ -70,19 +70,16 @@ uint64_t rendezvous_deadline(const struct rendezvous *rendezvous)
 	return rendezvous->joined ? rendezvous->deadline_ns : UINT64_MAX;
 }
 
+static bool is_missing(const void *data, uint32_t rank)
+{
+	const struct rendezvous *rendezvous = data;
+
+	return !rendezvous->joiners[rank];
+}
+
 void rendezvous_describe(const struct rendezvous *rendezvous, struct text *text)
 {
-	uint32_t missing = rendezvous->size - rendezvous->joined;
-	uint32_t end;
+	uint32_t missing = text_add_ranks(text, rendezvous->size, is_missing, rendezvous);
 
-	text_add(text, "%" PRIu32 " of %" PRIu32 " ranks %s missing: ", missing, rendezvous->size,
-		 missing == 1 ? "is" : "are");
-	for (uint32_t i = 0; i < rendezvous->size; i = end + 1) {
-		end = i;
-		if (rendezvous->joiners[i])
-			continue;
-		while (end + 1 < rendezvous->size && !rendezvous->joiners[end + 1])
-			end++;
-		text_add_range(text, i, end);
-	}
+	text_add(text, " %s missing (%" PRIu32 " of %" PRIu32 ")", missing == 1 ? "is" : "are", missing, rendezvous->size);
 }

@@ -98,6 +98,31 @@ TEST(text_says_sizes_for_people)
 	check_bytes(UINT64_MAX, "16777216.0 TiB");
 }
 
+static bool is_in(const void *data, uint32_t number)
+{
+	return ((const char *)data)[number] == 'x';
+}
+
+static void check_ranks(const char *members, uint32_t count, const char *expected)
+{
+	char buffer[128];
+	struct text text;
+
+	text_init(&text, buffer, sizeof(buffer));
+	check_eq_uint(text_add_ranks(&text, (uint32_t)strlen(members), is_in, members), count);
+	check_eq_str(buffer, expected);
+}
+
+TEST(text_lists_ranks)
+{
+	check_ranks("..x", 1, "rank 2");
+	check_ranks("xx.", 2, "ranks 0-1");
+	check_ranks("x.x", 2, "ranks 0 and 2");
+	check_ranks("x.xx.x", 4, "ranks 0, 2-3 and 5");
+	check_ranks("x.x.x.x.x.x.x.x", 8, "ranks 0, 2, 4, 6, 8, 10, 12 and 14");
+	check_ranks("x.x.x.x.x.x.x.x.x.x", 10, "ranks 0, 2, 4, 6, 8, 10, 12, 14 and more");
+}
+
 TEST(text_is_cut_not_overrun)
 {
 	struct text text;

@@ -210,7 +210,7 @@ TEST(what_waits_is_explained)
 	check_ge_uint(waiting->age_ms, 1000);
 	check(!waiting->peer_posted);
 	check_str_contains(waiting->reason,
-			   "to send 4 KiB: rank 0 has posted nothing to it and has no work queued");
+			   "to send 4 KiB: rank 0 has not posted that send and has no work queued");
 	raw_reply_free(&reply);
 	raw_status(&reply);
 	check_eq_uint(reply.message->status->waiting_count, 1);

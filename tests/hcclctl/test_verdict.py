@@ -62,5 +62,79 @@ class Pending(Case):
         self.assertRegex(self.ctl("limits").stdout, rf"pending bytes .* {job[0].pid} script \(1 MiB\)")
 
 
+class Words(Case):
+    LONG = "p300000"
+
+    def test_a_barrier_and_a_receive(self):
+        self.start()
+        self.script("r1:40", "b")
+        reasons = self.reasons(2)
+        self.assertRegex(reasons[0], r"to send 40 bytes: rank 1 is in barrier 1, which rank 0 has not entered$")
+        self.assertRegex(reasons[1], r"in barrier 1 for rank 0: rank 0's stream is at a receive of 40 bytes from rank 1$")
+
+    def test_both_do_the_same(self):
+        for one, size, words in ("r", "40 bytes", "a receive of 40 bytes from rank {}: both receive, nobody sends"), \
+                ("s", "1 MiB", "a send of 1 MiB to rank {}: both send, nobody receives"):
+            daemon = self.start()
+            count = "40" if one == "r" else "1048576"
+            job = self.script(f"{one}1:{count}", f"{one}0:{count}")
+            reasons = self.reasons(2)
+            for rank in 0, 1:
+                self.assertIn(f"{size}: rank {1 - rank}'s stream is at {words.format(rank)}", reasons[rank])
+            for process in job:
+                process.kill()
+            self.stop(daemon)
+
+    def test_a_peer_that_is_elsewhere(self):
+        self.start()
+        self.script("r1:8", "r2:40", self.LONG)
+        reasons = self.reasons(2)
+        self.assertRegex(reasons[0], r"rank 1 has not posted that send: its stream is at a receive of 40 bytes from rank 2 \(pid \d+\)$")
+        self.assertRegex(reasons[1], r"rank 2 has not posted that send and has no work queued$")
+
+    def test_several_ranks_are_listed(self):
+        self.start()
+        self.script(self.LONG, "b", self.LONG, self.LONG, "b")
+        for reason in self.reasons(2).values():
+            self.assertIn("waits in barrier 1 for ranks 0 and 2-3: ", reason)
+
+    def test_a_host_function_comes_first(self):
+        self.start()
+        job = self.script("r2:8", "h60000,s2:8", "r1:8")
+        verdict = self.verdict()
+        pid = job[1].pid
+        self.assertRegex(verdict, r"^stuck: communicator \S+: the host function of stream 0 of rank 1 "
+                                  rf"\(pid {pid}\) has run for \d+\.\d s; rank [02] \(pid \d+\) waits \d")
+        self.assertIn(f"; look at pid {pid} (gdb -p {pid}); hcclctl kill pid:{pid} ends it", verdict)
+
+    def test_who_has_nothing_to_do_comes_first(self):
+        self.start()
+        job = self.script(self.LONG, "r0:8", "p300,r1:8", "p600,r2:8")
+        verdict = self.verdict()
+        pid = job[0].pid
+        self.assertRegex(verdict, r"rank 1 \(pid \d+\) waits \d+\.\d s for rank 0 \(pid \d+\) to send 8 bytes: rank 0 has not posted that")
+        self.assertIn(f"; look at pid {pid} (gdb -p {pid}); hcclctl kill pid:{pid} ends it", verdict)
+
+    def test_the_end_of_a_chain(self):
+        self.start()
+        job = self.script(self.LONG, "p500,r0:8", "r1:8")
+        pid = job[0].pid
+        verdict = self.verdict()
+        self.assertRegex(verdict, rf"^stuck: communicator \S+: rank 0 \(pid {pid}\) has no work queued; rank 2 .*rank 1 has not posted that")
+        self.assertIn(f"; look at pid {pid} (gdb -p {pid})", verdict)
+
+    def test_what_to_do_about_a_deadlock(self):
+        self.start()
+        self.script("r1:8", "r2:8", "r0:8")
+        verdict = self.verdict()
+        self.assertIn("; deadlock: rank ", verdict)
+        self.assertRegex(verdict, r"; post these in one HcclBatchSendRecv or between HcclGroupStart and HcclGroupEnd; look at pid \d")
+
+    def test_what_to_do_about_a_barrier_in_a_circle(self):
+        self.start()
+        self.script("r1:8", "b")
+        self.assertIn("; let all of them come to barriers and transfers in the same order; look at pid ", self.verdict())
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

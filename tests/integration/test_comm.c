@@ -482,7 +482,7 @@ static void missing_ranks(void)
 	text = aclGetRecentErrMsg();
 	check_eq_int(r, HCCL_E_TIMEOUT);
 	check_str_contains(text, "EI0015");
-	check_str_contains(text, "2 of 4 ranks are missing: 1, 3");
+	check_str_contains(text, "ranks 1 and 3 are missing (2 of 4)");
 	pthread_join(thread, NULL);
 }
 
