@@ -107,7 +107,7 @@ static int connect_error(const char *path, int error)
 			path);
 	return hccld_error(CAUSE_DAEMON_GONE, "no hccld answers at %s: %s", path,
 			   error == ENOENT	   ? "there is no such socket"
-			   : error == ECONNREFUSED ? "nobody listens"
+			   : error == ECONNREFUSED ? (is_socket(path) ? "nobody listens" : "that is no socket")
 			   : error == EAGAIN	   ? "it does not accept connections"
 						   : strerror(error));
 }

@@ -43,6 +43,7 @@ static const struct {
 	{ CAUSE_DAEMON_GONE, "has ended the session", "hccld's log says more; a new start of the program connects again." },
 	{ CAUSE_DAEMON_GONE, "has ended, or", "Look into its log; if it does not run start it, then the program again." },
 	{ CAUSE_DAEMON_GONE, "does not answer a request", "hcclctl ping says what of it hangs; its log may say why." },
+	{ CAUSE_DAEMON_GONE, "that is no socket", "Set HCCLD_SOCKET to the daemon's socket, or unset it to get the default." },
 	{ CAUSE_DAEMON_GONE, "is longer than", "Set HCCLD_SOCKET to a shorter path, and start hccld there." },
 	{ CAUSE_LIMIT, "being drained", "Use another node, or start the program again after hcclctl undrain; hcclctl status shows a drain." },
 	{ CAUSE_LIMIT, "this process has as many files open", "Close files that are not needed, or raise the limit (ulimit -n)." },

@@ -220,12 +220,16 @@ static void read_files(const struct command_line *line, struct config *config,
 		       struct config_report *report)
 {
 	const char *file = line->file;
-	char directory[PATH_SIZE];
+	char directory[PATH_SIZE + 2], absolute[PATH_SIZE];
 
 	if (!file && !line->is_check && is_private(line))
 		return;
 	if (!file)
 		file = SYSTEM_FILE;
+	/* who is told of it later, by hcclctl config or the log, is elsewhere; who checks a file is here */
+	if (*file != '/' && !line->is_check && getcwd(directory, PATH_SIZE) &&
+	    (size_t)snprintf(absolute, sizeof(absolute), "%s/%s", directory, file) < sizeof(absolute))
+		file = absolute;
 	/* an administrator who is content with the defaults may remove it, also if the unit names it */
 	config_read_file(file, strcmp(file, SYSTEM_FILE) == 0, config, report);
 	snprintf(directory, sizeof(directory), "%s.d", file);

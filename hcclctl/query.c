@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "client/error.h"
@@ -234,6 +237,27 @@ static const char *error_text(char buffer[HCCLD_TEXT_MAX])
 	return buffer;
 }
 
+static bool is_too_long(const char *path)
+{
+	return strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path);
+}
+
+/* A daemon could listen at @path. */
+static bool is_free(const char *path)
+{
+	struct stat status;
+
+	return !is_too_long(path) && (stat(path, &status) == 0 ? S_ISSOCK(status.st_mode) : errno != ENOTDIR);
+}
+
+/* Where hccld listens if it is not told. */
+static bool has_default_socket(void)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	return geteuid() == 0 || (runtime && *runtime);
+}
+
 /* No daemon: how to get one. */
 static void advise(void)
 {
@@ -241,6 +265,16 @@ static void advise(void)
 	const char *given = getenv("HCCLD_SOCKET");
 	char path[PATH_MAX];
 
+	if ((!given || !*given) && !has_default_socket()) {
+		fputs("Start one by: hccld --socket /absolute/path\n"
+		      "and name that with --socket or HCCLD_SOCKET; 'hcclctl run' brings a private one along.\n",
+		      stderr);
+		return;
+	}
+	if (given && *given && !is_free(given)) {
+		fputs("Name the daemon's socket with --socket or HCCLD_SOCKET.\n", stderr);
+		return;
+	}
 	if (!given || !*given) {
 		fputs("Start one with 'hccld', or name another with --socket or HCCLD_SOCKET;\n"
 		      "'hcclctl run' brings a private one along.\n",
@@ -260,6 +294,8 @@ int query_complain(int error)
 	char buffer[HCCLD_TEXT_MAX];
 	const char *text = error_text(buffer);
 
+	if (socket_given && is_too_long(getenv("HCCLD_SOCKET")))
+		text = "the path behind --socket is too long for a socket";
 	complain("%s", text ? text : status_of(status_cause(error))->text);
 	if (was_connected)
 		return error == -ENOTCONN ? STATUS_NO_DAEMON : STATUS_STUCK;

@@ -94,7 +94,7 @@ static int dispatch_request(struct connection *connection, struct request *reque
 	    !user_is_special(connection->user))
 		return request_fail(
 			request, CAUSE_LIMIT,
-			"requests of uid %u in flight: %u of %u; raise limits.requests_per_user in hccld.conf",
+			"requests of uid %u in flight: %u of %u; raise [limits] requests_per_user; hcclctl config says where it is set",
 			connection->user->uid, connection->user->requests - 1,
 			connection->control->options.requests_per_user);
 	for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {

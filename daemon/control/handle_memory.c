@@ -149,7 +149,7 @@ static int allocation_exhausted(struct request *request, struct session *session
 	text_add(&text, "; ");
 	text_add_bytes(&text, bytes);
 	text_add(&text, " more were asked for by pid %d; %s", session->view.pid,
-		 is_device ? "hccld --device-memory raises the limit"
+		 is_device ? "raise [devices] device_memory (option --device-memory); hcclctl config says where it is set"
 			   : "it is half of the node's memory, or of what hccld's control group may have");
 	return status_error(is_device ? CAUSE_MEMORY : CAUSE_HOST_MEMORY);
 }

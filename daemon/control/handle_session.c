@@ -144,7 +144,7 @@ static int hello_refuse_surplus(struct request *request)
 		return request_fail(
 			request, CAUSE_LIMIT,
 			"connections of uid %" PRIu32 ": %" PRIu32 " of %" PRIu32
-			" used, 1 asked; raise limits.connections_per_user in hccld.conf",
+			" used, 1 asked; raise [limits] connections_per_user; hcclctl config says where it is set",
 			user->uid, user->connections - 1, limit);
 	return request_fail(request, CAUSE_LIMIT,
 			    "hccld has %" PRIu32

@@ -211,7 +211,7 @@ void quota_describe(const struct quota *quota, enum quota_kind kind, uint64_t as
 		add_amount(text, kind, quota_held(top[i], kind));
 		text_add(text, ")");
 	}
-	text_add(text, "%sraise limits.%s in hccld.conf", top[0] ? "; " : "", quota_setting(kind));
+	text_add(text, "%sraise [limits] %s; hcclctl config says where it is set", top[0] ? "; " : "", quota_setting(kind));
 }
 
 bool quota_is_holding(const struct quota *quota)
@@ -224,5 +224,5 @@ void quota_describe_held(const struct quota *quota, struct text *text)
 	quota_describe_owner(quota, text);
 	text_add(text, " has ");
 	text_add_bytes(text, quota_used(quota, QUOTA_PENDING));
-	text_add(text, " sent and not received; raise limits.%s in hccld.conf", quota_setting(QUOTA_PENDING));
+	text_add(text, " sent and not received; raise [limits] %s", quota_setting(QUOTA_PENDING));
 }

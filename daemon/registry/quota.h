@@ -82,7 +82,7 @@ void quota_describe_held(const struct quota *quota, struct text *text);
 void quota_describe_owner(const struct quota *quota, struct text *text);
 /*
  * "memory of uid 1000: 12 of 12 GiB used, 1 GiB asked; most is held by pid 4711 train (8 GiB), ...;
- * raise limits.memory_per_tenant in hccld.conf"
+ * raise [limits] memory_per_tenant; hcclctl config says where it is set"
  */
 void quota_describe(const struct quota *quota, enum quota_kind kind, uint64_t asked,
 		    struct text *text);

@@ -153,7 +153,7 @@ static void check_refusal(struct raw_reply *reply, enum cause cause, const char 
 	check_eq_uint(reply->message->cause, cause);
 	check_msg(strncmp(reply->message->text, begin, strlen(begin)) == 0, "'%s' instead of '%s'",
 		  reply->message->text, begin);
-	snprintf(part, sizeof(part), "; raise limits.%s in hccld.conf", setting);
+	snprintf(part, sizeof(part), "; raise [limits] %s; hcclctl config says where it is set", setting);
 	check_str_contains(reply->message->text, part);
 	raw_reply_free(reply);
 }
@@ -443,7 +443,7 @@ static void take_two_sessions(void)
 	check_eq_uint(ask_session(HCCLD__CONTROL__HELLO__ROLE__CLIENT, text, &fds[2]), CAUSE_LIMIT);
 	snprintf(begin, sizeof(begin), "sessions of uid %u: 2 of 2 used, 1 asked; ", geteuid());
 	check_str_contains(text, begin);
-	check_str_contains(text, "raise limits.sessions_per_tenant in hccld.conf");
+	check_str_contains(text, "raise [limits] sessions_per_tenant; hcclctl config says where it is set");
 	for (int i = 0; i < 3; i++)
 		close(fds[i]);
 }
@@ -494,7 +494,7 @@ static void connect_too_often(void)
 	check_eq_uint(ask_session(HCCLD__CONTROL__HELLO__ROLE__CLIENT, text, &fds[count++]),
 		      CAUSE_LIMIT);
 	check_str_contains(text, "connections of uid 61001: 10 of 10 used, 1 asked");
-	check_str_contains(text, "raise limits.connections_per_user in hccld.conf");
+	check_str_contains(text, "raise [limits] connections_per_user; hcclctl config says where it is set");
 	check_eq_uint(ask_session(HCCLD__CONTROL__HELLO__ROLE__TOOL, text, &fds[count++]), 0);
 	for (int i = 0; i < count; i++)
 		close(fds[i]);
@@ -524,7 +524,7 @@ static void many_requests(void)
 	check_eq_int(raw_receive(&client, &reply), 0);
 	check_eq_uint(reply.message->cause, CAUSE_LIMIT);
 	check_str_contains(reply.message->text, "requests of uid 61001 in flight: 16 of 16");
-	check_str_contains(reply.message->text, "raise limits.requests_per_user in hccld.conf");
+	check_str_contains(reply.message->text, "raise [limits] requests_per_user; hcclctl config says where it is set");
 	raw_reply_free(&reply);
 	raw_client_stop(&client);
 }

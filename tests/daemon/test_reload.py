@@ -389,6 +389,17 @@ class Tool(Case):
         self.assertIn(f"Files read: {self.file}, {other}\n", text)
         self.assertIn("; takes one of error, warning", self.call(HCCLCTL, "config", "-v").stdout)
 
+    def test_paths_are_absolute(self):
+        self.write("[devices]\ndevices = 2\n")
+        other = self.write("[log]\nlog_level = notice\n", "hccld.conf.d/10.conf")
+        self.start("--no-keeper", "--config", self.file.name, cwd=self.directory)
+        self.assertEqual(self.config()["files"], [str(self.file), other])
+        self.assertEqual(self.settings()["devices"]["where"], f"{self.file}:2")
+        # who checks one is where it is
+        self.write("nonsense\n")
+        result = subprocess.run([HCCLD, "--check-config", self.file.name], cwd=self.directory, capture_output=True, text=True, check=False)
+        self.assertTrue(result.stderr.startswith(f"hccld: {self.file.name}:1: "), result.stderr)
+
     def test_every_setting_is_in_the_example(self):
         self.write((BUILD / "daemon" / "hccld.conf").read_text())
         self.start("--no-keeper")

@@ -165,6 +165,16 @@ class Queries(Case):
         self.assertIn("Start one with 'hccld'", result.stderr)
         result = self.call("status", "--socket", self.directory + "/" + "x" * 300)
         self.assertEqual(result.returncode, 3)
+        self.assertIn("the path behind --socket is too long", result.stderr)
+        self.assertNotIn("hccld --socket", result.stderr)
+        self.assertIn("path in HCCLD_SOCKET is longer than 107 bytes", self.call("status", HCCLD_SOCKET="/" + "x" * 300).stderr)
+        pathlib.Path(self.directory, "file").touch()
+        for path, says in ((self.directory, "that is no socket"), (self.directory + "/file", "that is no socket"),
+                           (self.directory + "/file/s", "Not a directory")):
+            result = self.call("status", "--socket", path)
+            self.assertEqual((result.returncode, result.stdout), (3, ""))
+            self.assertIn(says, result.stderr)
+            self.assertNotIn("hccld --socket", result.stderr)  # hccld would refuse it, too
         result = self.call("version")
         self.assertEqual(result.returncode, 0)
         self.assertIn("no daemon", result.stdout)

@@ -88,6 +88,7 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_solution(CAUSE_PEER_DEAD, "rank 1, pid 7, session ended by an administrator (uid 0)", "Ask that user");
 	check_solution(CAUSE_PEER_DEAD, "rank 1, pid 7, killed by signal 9", "output of the rank");
 	check_solution(CAUSE_DAEMON_GONE, "hccld at /s was stopped by SIGTERM (systemctl stop, say)", "Start hccld again");
+	check_solution(CAUSE_DAEMON_GONE, "no hccld answers at /etc/passwd: that is no socket", "unset it to get the default");
 	check_solution(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used", "raise the limit that is named above.");
 	hccld_error(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used");
 	check_str_lacks(hccld_error_take(), "device, which");
