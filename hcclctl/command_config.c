@@ -2,6 +2,7 @@
 /* hcclctl config: every setting of the daemon, and every variable that programs started here would read. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/variables.h"
@@ -11,6 +12,7 @@
 #include "hcclctl/query.h"
 #include "hcclctl/table.h"
 #include "hcclctl/text.h"
+#include "hcclctl/visible.h"
 #include "proto/cleanup.h"
 
 static const char help[] =
@@ -64,10 +66,26 @@ static int print_settings(const Hccld__Control__ConfigReply *reply, bool verbose
 	return r;
 }
 
-static void add_variable(void *data, const struct hccld_variable *variable)
+static uint32_t device_count; /* of the daemon */
+
+/* What is right depends on the daemon's devices, which the library does not ask for here; an empty list is one, too. */
+static void check_devices(struct hccld_variable *variable)
 {
+	static char error[160];
+
+	if (strcmp(variable->name, "ASCEND_RT_VISIBLE_DEVICES") || !getenv(variable->name))
+		return;
+	variable->value = getenv(variable->name);
+	variable->is_set = true;
+	variable->error = visible_error(device_count, error, sizeof(error));
+}
+
+static void add_variable(void *data, const struct hccld_variable *listed)
+{
+	struct hccld_variable checked = *listed, *variable = &checked;
 	struct table *table = data;
 
+	check_devices(variable);
 	table_row(table);
 	table_cell(table, "%s", variable->name);
 	table_cell(table, "%s", variable->value);
@@ -135,10 +153,12 @@ static cJSON *setting_json(const Hccld__Control__Setting *setting)
 	return object;
 }
 
-static void add_variable_json(void *data, const struct hccld_variable *variable)
+static void add_variable_json(void *data, const struct hccld_variable *listed)
 {
+	struct hccld_variable checked = *listed, *variable = &checked;
 	cJSON *object = cJSON_CreateObject();
 
+	check_devices(variable);
 	json_text(object, "name", variable->name);
 	json_text(object, "value", variable->value);
 	json_text(object, "origin", variable->is_set ? "environment" : "default");
@@ -183,6 +203,7 @@ int command_config(int argc, char **argv)
 	r = query_open(&query);
 	if (r < 0)
 		return query_complain(r);
+	device_count = query_hello(query)->device_count;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_GET_CONFIG;
 	request.get_config = &get_config;
 	r = query_ask(query, &request, HCCLD__CONTROL__REPLY__BODY_CONFIG, &call);

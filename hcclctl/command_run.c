@@ -13,6 +13,7 @@
 #include "hcclctl/job.h"
 #include "hcclctl/query.h"
 #include "hcclctl/text.h"
+#include "hcclctl/visible.h"
 #include "proto/cleanup.h"
 #include "proto/limits.h"
 
@@ -188,26 +189,16 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
 	return !run->program;
 }
 
-/* Devices that a program sees: ASCEND_RT_VISIBLE_DEVICES is a list of ids, which count up to the first that does not exist. */
-static uint32_t visible_devices(uint32_t device_count)
+/* 0: complained about, wrong usage. */
+static uint32_t count_visible(uint32_t device_count)
 {
-	const char *list = getenv("ASCEND_RT_VISIBLE_DEVICES");
-	uint32_t count = 0;
+	char error[160];
+	uint32_t count = visible_count(device_count);
 
-	if (!list || !*list)
-		return device_count;
-	for (;;) {
-		char *end;
-		unsigned long device = strtoul(list, &end, 10);
-
-		if (end == list || device >= device_count)
-			break;
-		count++;
-		if (*end != ',')
-			break;
-		list = end + 1;
-	}
-	return count ? count : device_count;
+	if (!count)
+		complain("ASCEND_RT_VISIBLE_DEVICES is '%.64s': %s", getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "",
+			 visible_error(device_count, error, sizeof(error)) ?: "the daemon has no device");
+	return count;
 }
 
 /* A running daemon if there is one and it is to be used: its devices. Otherwise run->private. 0 or an exit status. */
@@ -230,8 +221,10 @@ static int find_daemon(struct run *run)
 			fputs("'hcclctl run --private' uses a daemon of its own.\n", stderr);
 		return r == STATUS_NO_DAEMON ? r : JOB_FAILED;
 	}
-	visible = visible_devices(query_hello(query)->device_count);
+	visible = count_visible(query_hello(query)->device_count);
 	query_close(query);
+	if (!visible)
+		return STATUS_USAGE;
 	if (run->device_count > visible) {
 		complain("--devices %" PRIu32 ", but the daemon has %" PRIu32
 			 " that the ranks may use; "
@@ -240,7 +233,7 @@ static int find_daemon(struct run *run)
 		return STATUS_USAGE;
 	}
 	if (!run->device_count)
-		run->device_count = visible ? visible : 1;
+		run->device_count = visible;
 	return 0;
 }
 
@@ -295,7 +288,9 @@ static int run_job(struct run *run)
 		if (add_daemon_argument(run, "--devices") < 0 ||
 		    add_daemon_argument(run, devices) < 0)
 			return STATUS_USAGE;
-		launch.device_count = visible_devices(run->device_count);
+		launch.device_count = count_visible(run->device_count);
+		if (!launch.device_count)
+			return STATUS_USAGE;
 	}
 	if (installation_ascend(library_directory) == 0) {
 		strcat(library_directory, "/lib64");

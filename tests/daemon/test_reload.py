@@ -421,7 +421,14 @@ class Tool(Case):
         self.assertIn("expected a whole number from 1", variables["HCCL_BUFFSIZE"]["error"])
         self.assertEqual((variables["HCCL_CONNECT_TIMEOUT"]["value"], variables["HCCL_CONNECT_TIMEOUT"]["origin"]),
                          ("120", "default"))
-        self.assertEqual(variables["ASCEND_RT_VISIBLE_DEVICES"]["value"], "4,5")
+        self.assertEqual((variables["ASCEND_RT_VISIBLE_DEVICES"]["value"], variables["ASCEND_RT_VISIBLE_DEVICES"]["error"]), ("4,5", None))
+        for wrong, says in (("8", "sees no device: the list does not begin with an id from 0 to 7"), ("a,b", "sees no device"),
+                            ("", "sees no device"), ("4,5,9", "the first 2 of its entries"), ("4,4", "the first 1 of its entries")):
+            devices = {entry["name"]: entry for entry in self.config(ASCEND_RT_VISIBLE_DEVICES=wrong)["variables"]}["ASCEND_RT_VISIBLE_DEVICES"]
+            self.assertEqual((devices["value"], devices["origin"]), (wrong, "environment"))
+            self.assertIn(says, devices["error"])
+        self.assertIn("environment, WRONG", subprocess.run([HCCLCTL, "config"], env=self.environment() | {"ASCEND_RT_VISIBLE_DEVICES": "8"},
+                                                           capture_output=True, text=True, check=False).stdout)
         self.assertEqual(variables["HCCLD_SOCKET"]["value"], str(self.socket))
 
     def test_log(self):

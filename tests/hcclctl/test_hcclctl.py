@@ -376,6 +376,10 @@ class Run(Case):
         env = environment(self.directory, ASCEND_RT_VISIBLE_DEVICES="4,5,6,99")
         result = self.run_ranks("-n", "4", "--devices", "8", "sh", "-c", "echo $DEVICE_ID", env=env)
         self.assertEqual(sorted(result.stdout.splitlines()), ["[0] 0", "[1] 1", "[2] 2", "[3] 0"])
+        for wrong in ("8", "a,b", ""):
+            result = self.run_ranks("-n", "1", "--devices", "8", "true", env=environment(self.directory, ASCEND_RT_VISIBLE_DEVICES=wrong))
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn(f"ASCEND_RT_VISIBLE_DEVICES is '{wrong}': a program sees no device", result.stderr)
 
     def test_options_for_the_daemon(self):
         result = self.run_ranks("-n", "1", "--device-memory", "1G", "--soc-name", "Ascend910B", "--copy-threads", "0",
@@ -401,6 +405,11 @@ class Run(Case):
         self.assertEqual(result.stderr, "")
         self.assertEqual(sorted(result.stdout.splitlines()),
                          [f"[{rank}] {rank % 4} {self.socket}" for rank in range(6)])
+        env["ASCEND_RT_VISIBLE_DEVICES"] = "4"
+        result = run("-n", "1", "true")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("does not begin with an id from 0 to 3", result.stderr)
+        del env["ASCEND_RT_VISIBLE_DEVICES"]
         result = run("-n", "1", "--devices", "5", "true")
         self.assertEqual(result.returncode, 2)
         self.assertIn("the daemon has 4", result.stderr)
