@@ -95,6 +95,24 @@ bool process_is_stopped(int32_t pid)
 	return state && (*state == 'T' || *state == 't');
 }
 
+/* Process group and session; false: no such process, or one of the kernel's. */
+static bool group_read(int32_t pid, int32_t ret_group[2])
+{
+	char line[1024], state;
+	const char *field = stat_read(pid, line, sizeof(line));
+
+	return field && sscanf(field, "%c %*d %" SCNd32 " %" SCNd32, &state, &ret_group[0], &ret_group[1]) == 3 && ret_group[0] > 0 &&
+	       ret_group[1] > 0;
+}
+
+bool process_is_related(int32_t pid, int32_t other)
+{
+	int32_t groups[2][2];
+
+	return group_read(pid, groups[0]) && group_read(other, groups[1]) &&
+	       (groups[0][0] == groups[1][0] || groups[0][1] == groups[1][1]);
+}
+
 /* Whether the kernel tells us how it ended: to others it shows 0. */
 static bool status_is_shown(int32_t pid)
 {

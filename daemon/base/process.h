@@ -17,6 +17,8 @@ struct process_identity {
 int process_peer(int socket_fd, struct process_identity *ret_identity);
 /* A pidfd of the process at the other end. -ESRCH: it is gone. */
 int process_peer_pidfd(int socket_fd, int32_t pid, int *ret_pidfd);
+/* Of one process group or session, as the processes of a job are that one shell has started. */
+bool process_is_related(int32_t pid, int32_t other);
 /* By a signal or a debugger. */
 bool process_is_stopped(int32_t pid);
 /*

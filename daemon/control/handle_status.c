@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "control/absent.h"
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/dispatch.h"
@@ -191,6 +192,17 @@ static void write_advice(int32_t pid, struct text *text)
 	text_add(text, "; look at pid %d (gdb -p %d); hcclctl kill pid:%d ends it", pid, pid, pid);
 }
 
+static void write_incomplete(const struct comm *comm, uint64_t age_ms, struct text *text)
+{
+	const struct joiner *first = absent_first(comm);
+
+	text_add(text, "communicator %s is being created for %.1f s: ", comm->name, (double)age_ms / 1000);
+	rendezvous_describe(&comm->rendezvous, text);
+	absent_explain(comm, text);
+	if (age_ms >= STUCK_MS && first)
+		text_add(text, "; %s; hcclctl kill pid:%d ends the wait", absent_advice(comm), first->pid);
+}
+
 /* The worst comes first. True: nothing is wrong. */
 static bool write_verdict(const struct request *request, const struct survey *survey,
 			  const Hccld__Control__StatusReply *reply, struct text *text)
@@ -205,9 +217,8 @@ static bool write_verdict(const struct request *request, const struct survey *su
 		text_add(text, "%s: ", is_stuck ? "stuck" : "waiting");
 		write_waiting(survey, text, &pid);
 	} else if (incomplete) {
-		text_add(text, "%s: communicator %s is being created for %.1f s: ",
-			 is_stuck ? "stuck" : "waiting", incomplete->name, (double)join_ms / 1000);
-		rendezvous_describe(&incomplete->rendezvous, text);
+		text_add(text, "%s: ", is_stuck ? "stuck" : "waiting");
+		write_incomplete(incomplete, join_ms, text);
 	} else {
 		text_add(text, "healthy: ");
 		plural(text, reply->sessions, "session");

@@ -12,6 +12,7 @@
 #include "base/loop.h"
 #include "base/memfd.h"
 #include "base/text.h"
+#include "control/absent.h"
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/meeting.h"
@@ -150,55 +151,19 @@ void joins_abort(struct control *control, struct session *session, struct contex
 	joins_arm(control);
 }
 
-/* Another rank table that is being joined: most likely one of the two is wrong. */
-static void expire_hint(const struct comm *comm, struct text *text)
-{
-	if (comm->origin != COMM_TABLE)
-		return;
-	list_for_each(struct comm, other, &comm->registry->comms, link) {
-		if (other == comm || other->origin != COMM_TABLE || other->uid != comm->uid ||
-		    other->state != COMM_JOINING)
-			continue;
-		for (uint32_t i = 0; i < other->rendezvous.size; i++) {
-			const struct joiner *joiner = other->rendezvous.joiners[i];
-
-			if (!joiner)
-				continue;
-			text_add(text,
-				 "; pid %d waits as rank %" PRIu32 " of %" PRIu32
-				 " with a table that differs, or for another HCCLD_JOB: compare them",
-				 joiner->pid, joiner->rank, other->rendezvous.size);
-			return;
-		}
-	}
-}
-
 static void join_expire(struct comm *comm)
 {
-	static const char *const advice[] = {
-		[COMM_ROOT_INFO] = "whether they got the same root info",
-		[COMM_TABLE] = "whether they read the same rank table in the same job",
-		[COMM_PART] = "whether they called HcclCreateSubCommConfig with the same rankIds and subCommId",
-	};
+	const struct joiner *first = absent_first(comm);
 	char buffer[HCCLD_TEXT_MAX];
-	const struct joiner *first = NULL;
 	struct text text;
 
-	for (uint32_t i = 0; i < comm->rendezvous.size; i++) {
-		const struct joiner *joiner = comm->rendezvous.joiners[i];
-
-		if (joiner && (!first || joiner->since_ns < first->since_ns))
-			first = joiner;
-	}
 	text_init(&text, buffer, sizeof(buffer));
 	text_add(&text, "communicator %s: ", comm->name);
 	rendezvous_describe(&comm->rendezvous, &text);
-	text_add(
-		&text,
-		"; pid %d has waited for %" PRIu64
-		" ms; look for these processes, and %s; HCCL_CONNECT_TIMEOUT sets the limit",
-		first->pid, (clock_now_ns() - first->since_ns) / 1000000, advice[comm->origin]);
-	expire_hint(comm, &text);
+	text_add(&text, "; pid %d has waited for %" PRIu64 " ms; %s; HCCL_CONNECT_TIMEOUT sets the limit", first->pid,
+		 (clock_now_ns() - first->since_ns) / 1000000, absent_advice(comm));
+	absent_explain(comm, &text);
+	absent_remember(comm);
 	join_fail(comm, CAUSE_INIT_TIMEOUT, buffer);
 }
 

@@ -39,6 +39,13 @@ struct told {
 	uint32_t rank;
 };
 
+/* Ranks that wait, or have waited, apart from those of a communicator: two tables that differ, say. */
+struct comm_rival {
+	int32_t pid; /* 0: none */
+	uint32_t rank, size;
+	bool is_over;
+};
+
 struct comm {
 	struct list link;
 	struct registry *registry;
@@ -60,6 +67,7 @@ struct comm {
 	char name[HCCLD_COMM_NAME_MAX], udi[HCCLD_UDI_MAX];
 	uint32_t record;
 	struct rendezvous rendezvous;
+	struct comm_rival rival; /* that has waited */
 	enum cause failure;
 	char *failure_text;
 	uint64_t failed_ns;

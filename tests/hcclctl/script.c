@@ -7,6 +7,7 @@
  *   y                         waits for all streams
  *   pMS                       pauses
  *   d                         destroys the communicator
+ * FILE may be table:FILE, a rank table; with OWN_ROOT in the environment each rank makes a root info, as none should.
  * Says "waiting" once the communicator is there. Ends with status 0, or with 1 and the text of the first error.
  */
 #include <stdio.h>
@@ -36,6 +37,10 @@ static void share(HcclRootInfo *root, uint32_t rank, const char *path)
 	char part[4096];
 	FILE *file;
 
+	if (getenv("OWN_ROOT")) {
+		TRY(HcclGetRootInfo(root));
+		return;
+	}
 	snprintf(part, sizeof(part), "%s.part", path);
 	if (rank == 0) {
 		TRY(HcclGetRootInfo(root));
@@ -103,8 +108,12 @@ int main(int argc, char **argv)
 	if (argc < 2 + (int)size)
 		return 2;
 	TRY(aclrtSetDevice(atoi(getenv("DEVICE_ID"))));
-	share(&root, rank, argv[1]);
-	TRY(HcclCommInitRootInfo(size, &root, rank, &comm));
+	if (strncmp(argv[1], "table:", 6) == 0) {
+		TRY(HcclCommInitClusterInfo(argv[1] + 6, rank, &comm));
+	} else {
+		share(&root, rank, argv[1]);
+		TRY(HcclCommInitRootInfo(size, &root, rank, &comm));
+	}
 	for (int i = 0; i < STREAMS; i++)
 		TRY(aclrtCreateStream(&streams[i]));
 	TRY(aclrtMalloc((void **)&data, 2 << 20, ACL_MEM_MALLOC_HUGE_FIRST));

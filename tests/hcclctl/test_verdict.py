@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The verdict of hcclctl status, and the reasons of hcclctl waiting, for programs that go wrong: test_verdict.py SOURCE BUILD [TEST...]"""
+import json
 import os
 import re
-import time
+import signal
+import subprocess
 import unittest
 
 from test_admin import BUILD, Case as AdminCase, wait_for
@@ -134,6 +136,64 @@ class Words(Case):
         self.start()
         self.script("r1:8", "b")
         self.assertIn("; let all of them come to barriers and transfers in the same order; look at pid ", self.verdict())
+
+
+class Missing(Case):
+    def spawn(self, program, arguments, rank, size, **more):
+        process = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, env=dict(self.env, RANK_ID=str(rank), RANK_SIZE=str(size), DEVICE_ID=str(rank), **more))
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_who_and_what_to_do(self):
+        self.start()
+        first = self.spawn(SCRIPT, [self.socket + ".root", "p1", "p1", "p1"], 0, 3)
+        self.spawn(SCRIPT, [self.socket + ".root", "p1", "p1", "p1"], 2, 3)
+        self.assertRegex(self.verdict(), r"^stuck: communicator \S+ is being created for \d+\.\d s: rank 1 is missing \(1 of 3\); "
+                                         r"look for these processes, and whether they got the same root info; "
+                                         rf"hcclctl kill pid:({first.pid}|\d+) ends the wait$")
+
+    def test_one_that_is_stopped(self):
+        self.start()
+        self.spawn(SCRIPT, [self.socket + ".root", "p1", "p1", "p1"], 0, 3)
+        self.spawn(SCRIPT, [self.socket + ".root", "p1", "p1", "p1"], 2, 3)
+        late = self.spawn(SCRIPT, [self.socket + ".never", "p1", "p1", "p1"], 1, 3)
+        wait_for(lambda: self.json("status")["sessions"] == 3, "all have sessions")
+        self.assertIn(f"; pid {late.pid} has joined nothing yet", self.verdict("waiting"))
+        late.send_signal(signal.SIGSTOP)
+        self.assertIn(f"rank 1 is missing (1 of 3); pid {late.pid} has joined nothing and is stopped (SIGSTOP or a debugger)",
+                      self.verdict())
+
+    def test_root_infos_of_their_own(self):
+        self.start()
+        pids = []
+        for rank in 0, 1:
+            pids.append(self.spawn(SCRIPT, [f"{self.socket}.own{rank}", "p1", "p1"], rank, 2, OWN_ROOT="1").pid)
+        verdict = self.verdict("waiting")
+        found = re.search(r"rank (\d) is missing \(1 of 2\); pid (\d+) waits as rank (\d) of 2 with another root info", verdict)
+        self.assertTrue(found, verdict)
+        self.assertEqual((found[1], int(found[2])), (found[3], pids[int(found[3])]))
+
+    def test_tables_that_differ(self):
+        self.start()
+        processes = []
+        for rank, size in (0, 2), (1, 3):
+            path = f"{self.socket}.{size}.json"
+            devices = [{"device_id": str(i), "rank_id": str(i)} for i in range(size)]
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"version": "1.0", "status": "completed", "server_count": "1",
+                           "server_list": [{"server_id": "node-0", "device": devices}]}, file)
+            processes.append(self.spawn(SCRIPT, ["table:" + path, *["p1"] * size], rank, size,
+                                        HCCLD_CONNECT_TIMEOUT_MS=str(7000 + 1500 * rank)))
+        verdict = self.verdict()
+        found = re.search(r"; pid (\d+) waits as rank (\d) of (\d) with a table that differs, or for another HCCLD_JOB: compare them",
+                          verdict)
+        self.assertTrue(found, verdict)
+        self.assertEqual(int(found[1]), processes[int(found[2])].pid)
+        for process, word in zip(processes, ("waits", "has waited")):
+            error = process.communicate(timeout=60)[1]
+            self.assertRegex(error, rf"; pid \d+ {word} as rank \d of \d with a table that differs, or for another HCCLD_JOB")
 
 
 if __name__ == "__main__":
