@@ -281,7 +281,7 @@ static int join_refuse_stranger(struct request *request, const struct comm *comm
 			comm->name, comm->uid);
 	return request_fail(request, CAUSE_PERMISSION,
 			    "communicator %s belongs to processes in cgroup %s, this one is in %s: "
-			    "with tenant = uid+cgroup in hccld.conf all ranks must be in one",
+			    "with [limits] tenant = uid+cgroup all ranks must be in one",
 			    comm->name, *cgroup ? cgroup : "/", *key->cgroup ? key->cgroup : "/");
 }
 

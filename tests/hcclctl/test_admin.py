@@ -144,6 +144,34 @@ class Streams(Case):
         self.assertEqual(self.ctl("status").returncode, 1)
 
 
+class AnotherUser(Case):
+    def other(self, program, *arguments, **more):
+        if os.geteuid():
+            self.skipTest("needs root: runs as another user")
+        os.chmod(self.directory, 0o711)
+        env = {**self.env, **more}
+        try:
+            return subprocess.run([program, *arguments], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, user=65534,
+                                  timeout=60 * SCALE, check=False)
+        except PermissionError:
+            self.skipTest("another user cannot read this build")
+
+    def test_what_is_hidden_is_not_denied(self):
+        self.start()
+        self.job(CIRCLE, 3)
+        for command in ("ps", "mem", "waiting", "streams", "limits"):
+            self.assertIn("none of yours; 3 sessions of other users are not shown\n", self.other(HCCLCTL, command).stdout, command)
+        self.assertEqual(self.other(HCCLCTL, "comms").stdout, "none of yours; 1 communicator of other users is not shown\n")
+        result = self.other(HCCLCTL, "streams", "--session", "1")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+
+    def test_advice_without_a_runtime_directory(self):
+        self.assertIn("use --socket /absolute/path", self.other(HCCLD, HCCLD_SOCKET="", XDG_RUNTIME_DIR="").stderr)
+        result = self.other(HCCLCTL, "status", HCCLD_SOCKET="", XDG_RUNTIME_DIR="")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("Start one by: hccld --socket /absolute/path", result.stderr)
+
+
 class Kill(Case):
     def test_the_process_and_its_peers_are_told(self):
         self.start()
