@@ -174,8 +174,10 @@ static int daemon_listen(struct daemon *daemon)
 
 	daemon->listen_fd = store->take(store->data, STORE_LISTEN);
 	daemon->owns_path = true;
-	if (daemon->listen_fd >= 0 && endpoint_is_at(daemon->listen_fd, config->socket))
+	if (daemon->listen_fd >= 0 && endpoint_is_at(daemon->listen_fd, config->socket)) {
+		endpoint_adopt(daemon->listen_fd);
 		return 0;
+	}
 	if (daemon->listen_fd >= 0) {
 		log_warning(
 			"the socket file %s is gone or another one: clients that were about to connect have to try again",
@@ -185,8 +187,10 @@ static int daemon_listen(struct daemon *daemon)
 	} else {
 		daemon->listen_fd = service_take_listener(daemon->service);
 		daemon->owns_path = daemon->listen_fd < 0;
-		if (daemon->listen_fd >= 0)
+		if (daemon->listen_fd >= 0) {
+			endpoint_adopt(daemon->listen_fd);
 			return 0;
+		}
 	}
 	r = endpoint_listen(config->socket, true, &daemon->listen_fd);
 	if (r < 0)

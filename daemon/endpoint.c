@@ -154,6 +154,12 @@ int endpoint_listen(const char *path, bool make_directory, int *ret_fd)
 	return 0;
 }
 
+void endpoint_adopt(int fd)
+{
+	if (listen(fd, BACKLOG) < 0)
+		log_warning("the socket stays its maker's: %s", strerror(errno));
+}
+
 bool endpoint_is_at(int fd, const char *path)
 {
 	struct sockaddr_un address = { 0 };

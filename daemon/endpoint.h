@@ -9,5 +9,7 @@
  * listens on is replaced. -EADDRINUSE: another daemon answers there. Failures are logged.
  */
 int endpoint_listen(const char *path, bool make_directory, int *ret_fd);
+/* A socket that another process listens on is ours from now on: SO_PEERCRED says so to who connects. */
+void endpoint_adopt(int fd);
 /* Does @fd listen on what is at @path now? */
 bool endpoint_is_at(int fd, const char *path);

@@ -122,7 +122,9 @@ static void stop_begin(struct stop *stop)
 {
 	struct registry *registry = stop->options.control->registry;
 
+	stop->give_up_ns = clock_now_ns() + stop->options.grace_ms * 1000000ull;
 	stop->options.control->is_leaving = true;
+	stop->options.control->leave_ns = stop->give_up_ns;
 	registry_set_stopping(registry, BEACON_STOPPING);
 	if (!registry_has_work(registry)) {
 		stop_finish(stop);
@@ -131,7 +133,6 @@ static void stop_begin(struct stop *stop)
 	log_notice("operations in flight have %" PRIu32 " ms to finish; a second signal ends them at once",
 		   stop->options.grace_ms);
 	stop_tell_manager(stop);
-	stop->give_up_ns = clock_now_ns() + stop->options.grace_ms * 1000000ull;
 	if (loop_timer_new(stop->options.loop, stop_look, stop, &stop->timer) < 0)
 		stop_finish(stop);
 	else

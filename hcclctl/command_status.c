@@ -45,6 +45,10 @@ static cJSON *status_json(const Hccld__Control__StatusReply *status)
 	} else {
 		cJSON_AddNullToObject(root, "draining");
 	}
+	if (status->stopping)
+		json_number(cJSON_AddObjectToObject(root, "stopping"), "left_ms", status->stopping->left_ms);
+	else
+		cJSON_AddNullToObject(root, "stopping");
 	devices = cJSON_AddArrayToObject(root, "devices");
 	for (size_t i = 0; i < status->n_devices; i++)
 		json_append(devices, describe_device_json(status->devices[i]));

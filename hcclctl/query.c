@@ -16,6 +16,7 @@
 
 #include "client/error.h"
 #include "hcclctl/command.h"
+#include "hcclctl/late.h"
 #include "hcclctl/text.h"
 #include "proto/cleanup.h"
 
@@ -29,7 +30,7 @@ struct query {
 static bool socket_given;
 static bool was_connected;
 static bool is_quiet;
-static char late_text[PATH_MAX + 256];
+static char late_path[PATH_MAX], late_text[PATH_MAX + 256];
 static size_t late_size;
 
 bool query_set_socket(const char *path)
@@ -57,7 +58,10 @@ static void socket_path(char path[PATH_MAX])
 
 static void answer_is_late(int signal)
 {
-	if (!is_quiet && write(STDERR_FILENO, late_text, late_size) < 0)
+	if (is_quiet)
+		_exit(STATUS_STUCK);
+	late_size = late_explain(late_path, late_text, late_size, sizeof(late_text));
+	if (write(STDERR_FILENO, late_text, late_size) < 0)
 		_exit(STATUS_STUCK);
 	_exit(STATUS_STUCK);
 }
@@ -67,11 +71,9 @@ static void time_limit_set(void)
 	const struct itimerval limit = { .it_value = { .tv_sec = answer_timeout_ms / 1000,
 						       .tv_usec = (suseconds_t)(answer_timeout_ms % 1000) * 1000 } };
 	struct sigaction action = { .sa_handler = answer_is_late };
-	char path[PATH_MAX];
 
-	socket_path(path);
-	snprintf(late_text, sizeof(late_text),
-		 "hcclctl: the daemon at %s does not answer within %g s; its log says more\n", path,
+	socket_path(late_path);
+	snprintf(late_text, sizeof(late_text), "hcclctl: the daemon at %s does not answer within %g s", late_path,
 		 (double)answer_timeout_ms / 1000);
 	late_size = strlen(late_text);
 	sigaction(SIGALRM, &action, NULL);

@@ -68,6 +68,7 @@ struct control {
 	uint64_t started_ns;
 	bool is_stopping;     /* the scheduler is being freed: nothing more for the engine */
 	bool is_leaving;      /* SIGTERM: nothing new is begun */
+	uint64_t leave_ns;    /* when what is left then is ended */
 	struct packet packet; /* the one being read */
 	uint32_t probe_count;	/* pings that the engine has not answered */
 	uint32_t monitor_count; /* connections that are sent events */

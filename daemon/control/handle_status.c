@@ -244,7 +244,24 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	if (reply->draining)
 		text_add(text, "; being drained by uid %" PRIu32 ": no new programs are let in",
 			 reply->draining->uid);
+	if (reply->stopping)
+		text_add(text, "; being stopped, %" PRIu64 " s left", (reply->stopping->left_ms + 999) / 1000);
 	return !is_stuck;
+}
+
+static int add_stopping(struct request *request, Hccld__Control__StatusReply *reply)
+{
+	const struct control *control = request->control;
+	uint64_t now = clock_now_ns();
+
+	if (!control->is_leaving)
+		return 0;
+	reply->stopping = request_alloc(request, sizeof(*reply->stopping));
+	if (!reply->stopping)
+		return -ENOMEM;
+	hccld__control__stopping__init(reply->stopping);
+	reply->stopping->left_ms = control->leave_ns > now ? (control->leave_ns - now) / 1000000 : 0;
+	return 0;
 }
 
 static int add_devices(struct request *request, Hccld__Control__StatusReply *reply)
@@ -285,6 +302,8 @@ int handle_status(struct request *request)
 	if (!reply->draining)
 		return -ENOMEM;
 	reply->draining = query_draining(control, reply->draining);
+	if (add_stopping(request, reply) < 0)
+		return -ENOMEM;
 	count_objects(request, reply);
 	waiting_walk(control->registry, &filter, survey_add, &survey);
 	reply->waiting_count = survey.count;

@@ -196,5 +196,32 @@ class Missing(Case):
             self.assertRegex(error, rf"; pid \d+ {word} as rank \d of \d with a table that differs, or for another HCCLD_JOB")
 
 
+class Daemon(Case):
+    def test_being_stopped(self):
+        daemon = self.start(more=("--stop-grace", "20s"))
+        self.script("r1:8", "p300000")
+        self.assertIsNone(self.json("status")["stopping"])
+        daemon.terminate()
+        status = wait_for(lambda: (lambda s: s if s["stopping"] else None)(self.json("status")), "it says so")
+        self.assertTrue(10000 < status["stopping"]["left_ms"] <= 20000, status)
+        self.assertRegex(status["verdict"], r"; being stopped, (1\d|20) s left$")
+        self.assertRegex(self.ctl("status").stdout.splitlines()[0], r"; being stopped, \d+ s left$")
+        daemon.terminate()
+
+    def test_a_daemon_that_is_stopped(self):
+        """Also one that has the socket from its predecessor."""
+        self.start("--keeper")
+        for _ in range(2):
+            pid = self.json("status")["pid"]
+            os.kill(pid, signal.SIGSTOP)
+            result = self.ctl("ping", "--timeout", "300")
+            os.kill(pid, signal.SIGCONT)
+            self.assertEqual(result.returncode, 1)
+            self.assertEqual(result.stderr, f"hcclctl: the daemon at {self.socket} does not answer within 0.3 s: "
+                                            f"pid {pid} is stopped (SIGSTOP or a debugger)\n")
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda: self.ctl("status").returncode == 0 and self.json("status")["pid"] != pid, "the next one serves")
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
