@@ -77,6 +77,12 @@ static const char *solution_of(enum cause cause, const char *text)
 		return "hcclctl limits shows who holds how much, and how much it may be.";
 	case CAUSE_MISMATCH:
 		return "Make both ranks pass the same count and data type.";
+	case CAUSE_PEER_LEFT:
+		return "Let the rank named above keep the communicator, and its device, until all ranks are done with it.";
+	case CAUSE_PEER_GAVE_UP:
+		return "Look at the error of the rank named above: it is the cause.";
+	case CAUSE_PEER_MEMORY:
+		return "Let the rank named above free its buffers after its streams were synchronized.";
 	case CAUSE_PEER_DEAD:
 		return "Look at the output of the rank named above; its end is the cause.";
 	case CAUSE_EXEC_TIMEOUT:
@@ -170,14 +176,13 @@ __attribute__((format(printf, 2, 3))) static size_t append_text(size_t length, c
 	return length;
 }
 
-int hccld_error(enum cause cause, const char *format, ...)
+/* @solution: NULL for that of the cause. */
+static int error_set(enum cause cause, const char *solution, const char *format, va_list args)
 {
 	const struct status *status = status_of(cause);
-	const char *solution;
 	int saved = errno;
 	char when[64];
 	size_t length;
-	va_list args;
 
 	if (current.muted)
 		return status_error(cause);
@@ -186,10 +191,9 @@ int hccld_error(enum cause cause, const char *format, ...)
 	current.has_code = strncmp(status->code, "EI", 2) == 0;
 	if (*status->code)
 		length = append_text(length, "%s(%s): ", status->title, status->code);
-	va_start(args, format);
 	length = append(length, format, args);
-	va_end(args);
-	solution = solution_of(cause, current.text + current.head);
+	if (!solution)
+		solution = solution_of(cause, current.text + current.head);
 	if (solution)
 		append_text(length, "\n        Solution: %s", solution);
 	current.set = true;
@@ -198,10 +202,49 @@ int hccld_error(enum cause cause, const char *format, ...)
 	return status_error(cause);
 }
 
+int hccld_error(enum cause cause, const char *format, ...)
+{
+	va_list args;
+	int r;
+
+	va_start(args, format);
+	r = error_set(cause, NULL, format, args);
+	va_end(args);
+	return r;
+}
+
+__attribute__((format(printf, 3, 4))) static int error_solved(enum cause cause, const char *solution, const char *format, ...)
+{
+	va_list args;
+	int r;
+
+	va_start(args, format);
+	r = error_set(cause, solution, format, args);
+	va_end(args);
+	return r;
+}
+
+/* What the user can do about a fault of a transfer or barrier: more than about its cause alone, or NULL. */
+static const char *fault_solution(const struct fault *fault, char *buffer, size_t size)
+{
+	const char *lacks = fault->direction == ITEM_RECEIVE ? "send" : fault->direction ? "receive" : "barrier";
+
+	if ((fault->cause == CAUSE_PEER_LEFT || fault->cause == CAUSE_PEER_GAVE_UP) && fault->first_cause) {
+		snprintf(buffer, size, "Look at rank %u first: the cause is there.", fault->first_rank);
+		return buffer;
+	}
+	if (fault->cause != CAUSE_PEER_LEFT)
+		return NULL;
+	snprintf(buffer, size,
+		 "rank %u's list lacks the %s, or it called HcclCommDestroy too early: let it post the %s, and synchronize its streams before it destroys the communicator.",
+		 fault->peer, lacks, lacks);
+	return buffer;
+}
+
 int hccld_error_fault(const struct fault *fault, const char *comm_name)
 {
 	const struct status *status = status_of(fault->cause);
-	char name[HCCLD_COMM_NAME_MAX], text[HCCLD_TEXT_MAX];
+	char name[HCCLD_COMM_NAME_MAX], text[HCCLD_TEXT_MAX], solution[256];
 
 	if (!fault->comm && (fault->direction == ITEM_COPY || fault->direction == ITEM_FILL))
 		return hccld_error(status->cause, "%s of %" PRIu64 " bytes in a stream failed: %s",
@@ -214,7 +257,7 @@ int hccld_error_fault(const struct fault *fault, const char *comm_name)
 		comm_name = name;
 	}
 	fault_text(fault, comm_name, text, sizeof(text));
-	return hccld_error(status->cause, "%s", text);
+	return error_solved(status->cause, fault_solution(fault, solution, sizeof(solution)), "%s", text);
 }
 
 const char *hccld_error_take(void)

@@ -42,7 +42,7 @@ static const struct status table[CAUSE_COUNT] = {
 	  "a send and its receive disagree on the number of bytes" },
 	{ CAUSE_PEER_DEAD, "peer-dead", ECONNRESET, 507057, 21, "EI0009", TRANSPORT, "the process of a peer rank has ended" },
 	{ CAUSE_PEER_LEFT, "peer-left", ESHUTDOWN, 507057, 21, "EI0009", TRANSPORT,
-	  "a peer rank has destroyed its communicator" },
+	  "a peer rank has destroyed the communicator" },
 	{ CAUSE_PEER_MEMORY, "peer-memory", ESTALE, 507057, 21, "EI0009", TRANSPORT,
 	  "the peer rank freed the memory it was sending" },
 	{ CAUSE_PEER_GAVE_UP, "peer-gave-up", EPIPE, 507057, 21, "EI0009", TRANSPORT,
@@ -198,6 +198,11 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 	case CAUSE_PEER_DEAD:
 		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u: %s", comm, fault->rank, verb,
 			     fault->peer, peer);
+		break;
+	case CAUSE_PEER_LEFT:
+		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u: rank %u (pid %d) has destroyed the communicator without %s%s",
+			     comm, fault->rank, verb, fault->peer, fault->peer, fault->peer_pid,
+			     fault->direction == ITEM_RECEIVE ? "sending this" : fault->direction ? "receiving this" : "entering it", first);
 		break;
 	case CAUSE_EXEC_TIMEOUT:
 		if (!fault->direction) {

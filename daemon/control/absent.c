@@ -11,7 +11,7 @@
 #include "registry/registry.h"
 #include "registry/session.h"
 
-#define LOOKED_AT_MAX 256u /* processes, in /proc */
+#define LOOKED_AT_MAX 64u /* processes, in /proc */
 
 const struct joiner *absent_first(const struct comm *comm)
 {

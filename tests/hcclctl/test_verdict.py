@@ -223,5 +223,16 @@ class Daemon(Case):
             wait_for(lambda: self.ctl("status").returncode == 0 and self.json("status")["pid"] != pid, "the next one serves")
 
 
+class Errors(Case):
+    def test_a_peer_that_destroys_the_communicator(self):
+        self.start()
+        for mine, theirs, verb, lacks, without in ("r1:8", "d", "receive from", "send", "sending this"), \
+                ("s1:1048576", "d", "send to", "receive", "receiving this"), ("b", "d", "leave a barrier with", "barrier", "entering it"):
+            job = self.script("p1," + mine, "p200," + theirs)
+            error = job[0].communicate(timeout=60)[1]
+            self.assertRegex(error, rf"rank 0 cannot {verb} rank 1: rank 1 \(pid {job[1].pid}\) has destroyed the communicator without "
+                                    rf"{without}\n +Solution: rank 1's list lacks the {lacks}, or it called HcclCommDestroy too early")
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

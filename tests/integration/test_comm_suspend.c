@@ -239,7 +239,7 @@ static void leave_rank(struct job_rank *rank)
 		check_eq_int(aclrtSynchronizeStreamWithTimeout(rank->stream, 50), 507046);
 		aclGetRecentErrMsg();
 		meet();
-		check_fails(aclrtSynchronizeStream(rank->stream), 507057, "has destroyed its communicator");
+		check_fails(aclrtSynchronizeStream(rank->stream), 507057, "has destroyed the communicator");
 		check_eq_int(async_of(rank->comm), HCCL_E_REMOTE);
 	} else {
 		meet();

@@ -89,9 +89,25 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_solution(CAUSE_PEER_DEAD, "rank 1, pid 7, killed by signal 9", "output of the rank");
 	check_solution(CAUSE_DAEMON_GONE, "hccld at /s was stopped by SIGTERM (systemctl stop, say)", "Start hccld again");
 	check_solution(CAUSE_DAEMON_GONE, "no hccld answers at /etc/passwd: that is no socket", "unset it to get the default");
+	check_solution(CAUSE_PEER_GAVE_UP, "rank 1 has ended this operation with an error", "error of the rank");
+	check_solution(CAUSE_PEER_MEMORY, "rank 1 freed the memory it was sending", "after its streams were synchronized");
+	check_solution(CAUSE_PEER_LEFT, "rank 1 was destroyed with HcclCommDestroy while it was created", "keep the communicator");
 	check_solution(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used", "raise the limit that is named above.");
 	hccld_error(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used");
 	check_str_lacks(hccld_error_take(), "device, which");
+}
+
+TEST(error_text_names_the_peer_to_look_at)
+{
+	struct fault fault = { .cause = CAUSE_PEER_LEFT, .comm = 1, .rank = 0, .peer = 1, .peer_pid = 7, .direction = ITEM_RECEIVE };
+
+	hccld_error_fault(&fault, "world");
+	check_str_contains(hccld_error_take(), "rank 1 (pid 7) has destroyed the communicator without sending this\n"
+					       "        Solution: rank 1's list lacks the send, or it called HcclCommDestroy too early");
+	fault.first_cause = CAUSE_PEER_DEAD;
+	fault.first_rank = 3;
+	hccld_error_fault(&fault, "world");
+	check_str_contains(hccld_error_take(), "Solution: Look at rank 3 first: the cause is there.");
 }
 
 TEST(error_text_is_taken_once_and_belongs_to_its_thread)
