@@ -49,7 +49,7 @@ static void check_empty(uint32_t fds)
 	const Hccld__Control__StatusReply *status = NULL;
 	uint64_t used = 0;
 
-	for (int tries = 0; tries < 100; tries++) {
+	for (unsigned tries = 0; tries < 4 * 100 * test_timeout_scale(); tries++) {
 		raw_status(&reply);
 		status = reply.message->status;
 		used = 0;
@@ -173,7 +173,7 @@ TEST(a_child_that_holds_the_socket_keeps_nothing)
 	}
 	close(held[0]);
 	check(wait(&status) > 0);
-	for (int tries = 0; tries < 100; tries++) {
+	for (unsigned tries = 0; tries < 4 * 100 * test_timeout_scale(); tries++) {
 		raw_status(&reply);
 		status = (int)reply.message->status->sessions;
 		raw_reply_free(&reply);
@@ -198,7 +198,7 @@ static void check_member_exit(bool is_killed)
 	if (is_killed)
 		kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	for (int tries = 0; tries < 100 && region->members[1].word == MEMBER_ALIVE; tries++)
+	for (unsigned tries = 0; tries < 4 * 100 * test_timeout_scale() && region->members[1].word == MEMBER_ALIVE; tries++)
 		usleep(10000);
 	check_eq_uint(region->members[1].word, MEMBER_DEAD);
 	check_eq_int(region->members[1].pid, child);

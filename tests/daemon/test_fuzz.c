@@ -257,7 +257,7 @@ static void check_empty(void)
 	struct raw_reply reply;
 	const Hccld__Control__StatusReply *status = NULL;
 
-	for (int tries = 0; tries < 100; tries++) {
+	for (unsigned tries = 0; tries < 4 * 100 * test_timeout_scale(); tries++) {
 		raw_status(&reply);
 		status = reply.message->status;
 		if (!status->sessions && !status->comms && !status->devices[0]->memory_used)

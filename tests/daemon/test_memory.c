@@ -224,7 +224,7 @@ TEST(allocations_race_with_the_end)
 		}
 		raw_client_stop(&client);
 	}
-	for (int tries = 0; tries < 100; tries++) {
+	for (unsigned tries = 0; tries < 4 * 100 * test_timeout_scale(); tries++) {
 		raw_status(&reply);
 		if (reply.message->status->devices[0]->memory_used == 0)
 			break;
