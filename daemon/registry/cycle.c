@@ -39,11 +39,18 @@ struct edges {
 	uint32_t count;
 };
 
+/* A small send waits for nobody, unless the limit of its tenant holds it back: that makes no deadlock of the program's. */
+static bool is_edge(const struct waiting *waiting)
+{
+	return waiting->comm && !waiting->is_posted && waiting->peer < waiting->comm->view.size &&
+	       !(waiting->is_held && waiting->bytes <= HCCLD_INLINE_MAX);
+}
+
 static bool edge_found(void *data, const struct waiting *waiting)
 {
 	struct edges *edges = data;
 
-	if (waiting->comm && !waiting->is_posted && waiting->peer < waiting->comm->view.size)
+	if (is_edge(waiting))
 		edges->waiting[edges->count++] = *waiting;
 	return edges->count < EDGES_MAX;
 }
@@ -133,7 +140,7 @@ void cycle_describe(const struct waiting *start, struct text *text)
 	CLEANUP(freep) struct search *search = NULL;
 	const struct rank *self;
 
-	if (!start->comm || start->is_posted || start->peer >= start->comm->view.size)
+	if (!is_edge(start))
 		return;
 	self = start->comm->ranks[start->rank];
 	search = calloc(1, sizeof(*search));

@@ -63,6 +63,13 @@ class Pending(Case):
         self.assertEqual((pending["used"], pending["top_pid"], pending["top_held"]), (self.MIB, job[0].pid, self.MIB))
         self.assertRegex(self.ctl("limits").stdout, rf"pending bytes .* {job[0].pid} script \(1 MiB\)")
 
+    def test_what_a_limit_has_made_is_no_deadlock(self):
+        self.start(more=self.config())
+        self.script(f"p500,s1:4,r1:{self.MIB}", f"s0:{self.MIB},r0:4")
+        verdict = self.verdict()
+        self.assertIn("held back by pending_per_tenant", verdict)
+        self.assertNotIn("deadlock", verdict)
+
 
 class Words(Case):
     LONG = "p300000"
