@@ -13,10 +13,11 @@ static void share_add(struct view_share *share, uint64_t bytes)
 
 uint64_t pending_bytes(const struct pair_ring *ring, uint64_t first, uint64_t last)
 {
-	uint64_t bytes = 0;
+	/* however much the ring's words lie; numbers may wrap */
+	uint64_t count = last - first + 1 < HCCLD_PAIR_SLOTS ? last - first + 1 : HCCLD_PAIR_SLOTS, bytes = 0;
 
-	for (uint64_t number = first; number <= last; number++)
-		bytes += ring->slots[(number - 1) % HCCLD_PAIR_SLOTS].bytes;
+	for (uint64_t i = 0; i < count; i++)
+		bytes += ring->slots[(first + i - 1) % HCCLD_PAIR_SLOTS].bytes;
 	return bytes;
 }
 

@@ -31,8 +31,8 @@ static void lane_offer(struct lane *lane, const struct item *item, uint64_t numb
 /* The payloads of offers from @first on were copied from memory that was lost. */
 static void lane_offers_spoil(struct lane *lane, uint64_t first, uint64_t last)
 {
-	for (uint64_t number = first; number <= last; number++) {
-		struct pair_offer *slot = &lane->ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+	for (uint64_t i = 0; i < last - first + 1 && i < HCCLD_PAIR_SLOTS; i++) {
+		struct pair_offer *slot = &lane->ring->slots[(first + i - 1) % HCCLD_PAIR_SLOTS];
 
 		if (slot->where == OFFER_INLINE) {
 			slot->where = OFFER_SEGMENT;

@@ -2,6 +2,7 @@
 /* Bytes that are offered and not received: counted, held back beyond the limit, and let go when there is room. */
 #include <string.h>
 
+#include "engine/executor.h"
 #include "proto/status.h"
 #include "tests/support/rig.h"
 #include "tests/support/test.h"
@@ -151,6 +152,19 @@ TEST(what_fails_or_leaves_is_pending_no_more)
 	check(engine_rank_detach(rig->engine, &rig->ranks[1].session.ranks[1]));
 	check_eq_uint(atomic_load(&share.pending), 0);
 	rig_free(rig);
+}
+
+/* Numbers wrap one day, and a liar's do at once: what is counted is never more than there are slots. */
+TEST(numbers_that_wrap_are_counted)
+{
+	struct pair_ring ring = { 0 };
+
+	for (uint32_t i = 0; i < HCCLD_PAIR_SLOTS; i++)
+		ring.slots[i].bytes = 1;
+	check_eq_uint(pending_bytes(&ring, UINT64_MAX - 2, UINT64_MAX), 3);
+	check_eq_uint(pending_bytes(&ring, UINT64_MAX, 1), 3);
+	check_eq_uint(pending_bytes(&ring, 0, UINT64_MAX), 0);
+	check_eq_uint(pending_bytes(&ring, 1, UINT64_MAX - 1), HCCLD_PAIR_SLOTS);
 }
 
 TEST(the_count_comes_again_after_a_restart)
