@@ -287,7 +287,7 @@ static int daemon_serve(struct daemon *daemon)
 	text_add_bytes(&text, config->device_memory);
 	log_event(LOG_LEVEL_INFO, &serving,
 		  "hccld %s serves %s: %" PRIu32 " devices of %s, incarnation %" PRIu32,
-		  HCCLD_VERSION, config->socket, config->devices, memory,
+		  HCCLD_VERSION, config->socket, daemon->registry->device_count, memory,
 		  atomic_load(&daemon->registry->beacon->incarnation));
 	loop_run(daemon->loop);
 	return 0;

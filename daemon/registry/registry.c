@@ -3,6 +3,7 @@
 #include "registry/registry.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -155,13 +156,34 @@ static int registry_open_beacon(struct registry *registry)
 	return memfd_read_only(registry->beacon_fd, &registry->beacon_read_only_fd);
 }
 
+/* What the sessions of the previous process need. */
+static uint32_t devices_in_use(struct registry *registry)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_CONTEXT); i++) {
+		const struct record_context *record = records_get(registry->records, RECORD_CONTEXT, i);
+
+		if (record && record->device >= count && record->device < HCCLD_DEVICES_MAX)
+			count = record->device + 1;
+	}
+	return count;
+}
+
+/* Records are there. */
 static int registry_add_devices(struct registry *registry, const struct registry_options *options)
 {
-	registry->devices = calloc(options->device_count, sizeof(*registry->devices));
+	uint32_t in_use = devices_in_use(registry);
+
+	/* fewer are for a start without sessions: a crash must not make that of this one */
+	if (in_use > options->device_count)
+		log_warning("devices is %" PRIu32 " for this start, not %" PRIu32 ": sessions of the previous process use them; drain and restart",
+			    in_use, options->device_count);
+	registry->device_count = in_use > options->device_count ? in_use : options->device_count;
+	registry->devices = calloc(registry->device_count, sizeof(*registry->devices));
 	if (!registry->devices)
 		return -ENOMEM;
-	registry->device_count = options->device_count;
-	for (uint32_t i = 0; i < options->device_count; i++)
+	for (uint32_t i = 0; i < registry->device_count; i++)
 		account_init(&registry->devices[i].memory, options->device_memory);
 	account_init(&registry->host, options->host_memory);
 	holder_init(&registry->comm_holder, 0);
@@ -187,16 +209,15 @@ int registry_new(const struct registry_options *options, const struct descriptor
 	if (gethostname(registry->node, sizeof(registry->node)) < 0)
 		registry->node[0] = 0;
 	registry->node[sizeof(registry->node) - 1] = 0;
-	r = registry_add_devices(registry, options);
-	if (r < 0)
-		return r;
 	inherited = registry_inherit(registry) == 0;
 	if (!inherited) {
 		r = registry_create(registry);
 		if (r < 0)
 			return r;
 	}
-	r = registry_open_beacon(registry);
+	r = registry_add_devices(registry, options);
+	if (r == 0)
+		r = registry_open_beacon(registry);
 	if (r < 0)
 		return r;
 	*ret_inherited = inherited;

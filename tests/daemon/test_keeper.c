@@ -258,6 +258,48 @@ TEST_TIMEOUT(features_outlive_the_worker, 60)
 	stop();
 }
 
+/* Fewer devices in the file are for a start without sessions: a crash is no time to take them away. */
+TEST(sessions_keep_their_devices)
+{
+	static const char *const options[] = { "--keeper", NULL };
+	struct raw_client client;
+	struct raw_reply reply;
+	uint64_t context;
+	char path[128];
+	FILE *file;
+
+	check_eq_int(private_daemon_start(&private_daemon, options, "[devices]\ndevices = 4\n"), 0);
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	context = raw_open_context(&client, 2);
+	snprintf(path, sizeof(path), "%s/hccld.conf", private_daemon.directory);
+	file = fopen(path, "we");
+	check_ptr(file);
+	fputs("[devices]\ndevices = 2\n", file);
+	fclose(file);
+	kill_worker();
+	raw_allocate(&client, context, 4096, NULL);
+	raw_status(&reply);
+	/* 3 are needed: the last one goes */
+	check_eq_uint(reply.message->status->n_devices, 3);
+	check_eq_uint(reply.message->status->sessions, 1);
+	raw_reply_free(&reply);
+	raw_client_stop(&client);
+	for (unsigned tries = 0;; tries++) {
+		uint32_t sessions, comms, incarnation;
+
+		status_pid(&sessions, &comms, &incarnation);
+		if (!sessions)
+			break;
+		check(tries < 250 * test_timeout_scale());
+		usleep(20000);
+	}
+	kill_worker();
+	raw_status(&reply);
+	check_eq_uint(reply.message->status->n_devices, 2);
+	raw_reply_free(&reply);
+	stop();
+}
+
 /* Soon: the keeper does that when it has found its worker dead. */
 static void check_socket_goes(void)
 {
