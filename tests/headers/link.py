@@ -95,6 +95,13 @@ def check_weak(tree, scratch):
     source = ('#include <hccl/hccl.h>\nint main(void) { return !(aclrtFree(0) == 100000 && HcclBarrier(0, 0) == HCCL_E_PTR '
               '&& HcclGetErrorString(HCCL_E_PTR)); }\n')
     for face in ('-lascendcl', '-lacl_rt'):
+        # as README says, for a program that calls no acl function either
+        lonely = '#include <hccl/hccl.h>\nint main(void) { HcclComm c; int32_t d = 0; return HcclCommInitAll(0, &d, &c) != HCCL_E_PARA; }\n'
+        result = run(['gcc', '-x', 'c', '-', '-x', 'none', f'-I{tree}/include', f'-L{tree}/lib64', f'-Wl,-rpath,{tree}/lib64', '-o', program,
+                      '-Wl,--no-as-needed', '-lhccl', face], input=lonely)
+        expect('lonely', result.returncode == 0 and not result.stdout, result.stdout)
+        result = run([program])
+        expect(f'lonely {face}', result.returncode == 0, f'exit status {result.returncode} {result.stdout}')
         for options in ([], ['-no-pie'], ['-fno-plt'], ['-Wl,-z,now']):
             result = run(['gcc', '-x', 'c', '-', '-x', 'none', f'-I{tree}/include', f'-L{tree}/lib64', f'-Wl,-rpath,{tree}/lib64', '-o', program,
                           '-Wl,--as-needed', '-lhccl', face] + options, input=source)
