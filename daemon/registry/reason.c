@@ -21,14 +21,17 @@ static bool member_is_suspended(const struct comm *comm, uint32_t rank)
 	       atomic_load_explicit(&comm->view.region->members[rank].epoch, memory_order_acquire) & 1;
 }
 
+/* Of the barrier of @data; as it was when that was found: others may enter meanwhile. */
 static bool is_missing(const void *data, uint32_t rank)
 {
 	const struct waiting *waiting = data;
 
-	return !waiting_has_entered(waiting->comm, rank, waiting->number);
+	if (waiting->is_posted || rank == waiting->rank)
+		return false;
+	return rank == waiting->peer || !waiting_has_entered(waiting->comm, rank, waiting->number);
 }
 
-/* "ranks 0 and 2" that have not entered its barrier. */
+/* "ranks 0 and 2" that have not entered its barrier, of which somebody has not: the list is not empty. */
 static uint32_t describe_missing(const struct waiting *waiting, struct text *text)
 {
 	return text_add_ranks(text, waiting->comm->view.size, is_missing, waiting);
@@ -38,6 +41,12 @@ static bool is_meeting(const struct waiting *waiting)
 {
 	return waiting->kind == TASK_WAIT_EVENT || waiting->kind == TASK_WAIT_VALUE ||
 	       waiting->kind == TASK_HOST;
+}
+
+/* Also what a rank sends to itself. */
+static bool is_copy(const struct waiting *waiting)
+{
+	return waiting->direction == ITEM_COPY || waiting->direction == ITEM_FILL;
 }
 
 static void describe_meeting(const struct waiting *waiting, bool with_age, struct text *text)
@@ -64,6 +73,37 @@ static void describe_held(const struct waiting *waiting, bool with_age, struct t
 		text_add(text, " for %.1f s", (double)waiting->age_ms / 1000);
 }
 
+/* ", which ranks 0 and 2 have not entered" */
+static void add_missing(const struct waiting *waiting, struct text *text)
+{
+	text_add(text, ", which ");
+	text_add(text, describe_missing(waiting, text) == 1 ? " has not entered" : " have not entered");
+}
+
+/* "rank 0 (pid 6453) waits 5.2 s in barrier 7 for rank 1"; without those it waits for if all are there. */
+static void describe_barrier(const struct waiting *waiting, bool with_age, struct text *text)
+{
+	const char *have = with_age ? "has been" : "is";
+
+	text_add(text, "rank %" PRIu32 " (pid %d) ", waiting->rank, waiting->session->view.pid);
+	if (waiting->is_entering)
+		text_add(text, "%s about to enter barrier %" PRIu64, have, waiting->number);
+	else
+		text_add(text, "waits ");
+	if (with_age)
+		text_add(text, waiting->is_entering ? " for %.1f s" : "%.1f s ", (double)waiting->age_ms / 1000);
+	if (!waiting->is_entering)
+		text_add(text, "in barrier %" PRIu64, waiting->number);
+	if (waiting->is_posted)
+		return;
+	if (waiting->is_entering) {
+		add_missing(waiting, text);
+		return;
+	}
+	text_add(text, " for ");
+	describe_missing(waiting, text);
+}
+
 void waiting_describe(const struct waiting *waiting, bool with_age, struct text *text)
 {
 	if (is_meeting(waiting)) {
@@ -74,7 +114,7 @@ void waiting_describe(const struct waiting *waiting, bool with_age, struct text 
 		describe_held(waiting, with_age, text);
 		return;
 	}
-	if (!waiting->comm) {
+	if (is_copy(waiting)) {
 		text_add(text, "pid %d ", waiting->session->view.pid);
 		text_add(text, waiting->direction == ITEM_FILL ? "fills " : "copies ");
 		text_add_bytes(text, waiting->bytes);
@@ -82,14 +122,13 @@ void waiting_describe(const struct waiting *waiting, bool with_age, struct text 
 			text_add(text, " for %.1f s", (double)waiting->age_ms / 1000);
 		return;
 	}
+	if (!waiting->direction) {
+		describe_barrier(waiting, with_age, text);
+		return;
+	}
 	text_add(text, "rank %" PRIu32 " (pid %d) waits ", waiting->rank, waiting->session->view.pid);
 	if (with_age)
 		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
-	if (!waiting->direction) {
-		text_add(text, "in barrier %" PRIu64 " for ", waiting->number);
-		describe_missing(waiting, text);
-		return;
-	}
 	text_add(text, "for rank %" PRIu32 " (pid %d%s) to %s ", waiting->peer, waiting->peer_pid,
 		 member_is_suspended(waiting->comm, waiting->peer) ? ", suspended" : "",
 		 waiting->direction == ITEM_RECEIVE ? "send" : "receive");
@@ -182,14 +221,23 @@ static void explain_facing(const struct waiting *waiting, const struct waiting *
 
 static void explain_barrier(const struct waiting *waiting, const struct waiting *other, struct text *text)
 {
-	text_add(text, "rank %" PRIu32 " is in barrier %" PRIu64, other->rank, other->number);
+	bool is_same = !waiting->direction && other->comm == waiting->comm && other->number >= waiting->number;
+
+	if (is_same) {
+		text_add(text, "rank %" PRIu32 " %s", other->rank,
+			 other->is_entering && other->number == waiting->number ? "is about to enter it" : "has entered it by now");
+		return;
+	}
+	text_add(text, "rank %" PRIu32 " is %s barrier %" PRIu64, other->rank, other->is_entering ? "about to enter" : "in",
+		 other->number);
 	if (other->comm != waiting->comm)
 		text_add(text, " of communicator %s", other->comm->name);
-	text_add(text, ", which ");
-	if (other->comm == waiting->comm && is_missing(other, waiting->rank))
-		text_add(text, "rank %" PRIu32 " has not entered", waiting->rank);
+	if (other->is_posted)
+		text_add(text, ", which everybody%s has entered", other->is_entering ? " else" : "");
+	else if (other->comm == waiting->comm && is_missing(other, waiting->rank))
+		text_add(text, ", which rank %" PRIu32 " has not entered", waiting->rank);
 	else
-		text_add(text, describe_missing(other, text) == 1 ? " has not entered" : " have not entered");
+		add_missing(other, text);
 }
 
 /* "the host function of stream 0 of rank 1 (pid 6453) has run for 5.2 s"; @rank: whose it is. */
@@ -213,7 +261,7 @@ static void explain_elsewhere(const struct waiting *waiting, const struct waitin
 		describe_meeting(other, true, text);
 		text_add(text, ": ");
 		explain_meeting(other, text);
-	} else if (!other->comm) {
+	} else if (is_copy(other)) {
 		text_add(text, "its stream is busy with a %s of ", other->direction == ITEM_FILL ? "fill" : "copy");
 		text_add_bytes(text, other->bytes);
 	} else if (other->is_posted) {
@@ -289,8 +337,12 @@ void waiting_explain(const struct waiting *waiting, struct text *text)
 		return;
 	}
 
+	if (waiting->is_posted && waiting->kind == TASK_BARRIER) {
+		text_add(text, waiting->is_entering ? "everybody else has entered it" : "everybody has entered it, it is ending");
+		return;
+	}
 	if (waiting->is_posted) {
-		text_add(text, waiting->comm ? "both sides are there, data is moving" : "data is moving");
+		text_add(text, waiting->comm && !is_copy(waiting) ? "both sides are there, data is moving" : "data is moving");
 		return;
 	}
 	if (waiting->is_held) {

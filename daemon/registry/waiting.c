@@ -211,20 +211,47 @@ bool waiting_has_entered(const struct comm *comm, uint32_t rank, uint64_t number
 	return atomic_load_explicit(&comm->view.region->members[rank].barriers, memory_order_acquire) >= number;
 }
 
+/*
+ * The engine numbers a barrier when it first looks at it: until then it is the one after those that its rank has entered. The rank's
+ * count is read first: it grows after the task has its number.
+ */
+static void set_barrier_number(const struct head *head, struct waiting *waiting)
+{
+	const struct comm_member *member = &waiting->comm->view.region->members[waiting->rank];
+	const struct task *task = &head->stream->ring->slots[head->position & (HCCLD_STREAM_SLOTS - 1)].task;
+	uint64_t entered = atomic_load_explicit(&member->barriers, memory_order_acquire);
+
+	waiting->number = atomic_load_explicit(&head->task.number, memory_order_relaxed);
+	if (!waiting->number)
+		waiting->number = atomic_load_explicit(&task->number, memory_order_relaxed);
+	waiting->is_entering = !waiting->number;
+	if (waiting->is_entering)
+		waiting->number = entered + 1;
+}
+
 static bool walk_barrier(struct walk *walk, const struct head *head)
 {
 	struct waiting waiting = head_waiting(head, 1);
 
+	uint32_t size;
+
 	if (!head->rank || waiting.cursor <= walk->filter->after)
 		return true;
-	waiting.number = atomic_load_explicit(&head->task.number, memory_order_relaxed);
-	for (uint32_t i = 0; waiting.peer == NONE && i < waiting.comm->view.size; i++) {
-		if (waiting_has_entered(waiting.comm, i, waiting.number))
+	size = waiting.comm->view.size;
+	set_barrier_number(head, &waiting);
+	waiting.is_posted = true;
+	/* its own rank is last, and not looked at: it may have the number, and not have entered yet */
+	for (uint32_t i = 0; waiting.is_posted && i + 1 < size; i++) {
+		uint32_t member = i < waiting.rank ? i : i + 1;
+
+		if (waiting_has_entered(waiting.comm, member, waiting.number))
 			continue;
-		waiting.peer = i;
-		waiting.peer_pid = member_pid(waiting.comm, i);
+		waiting.is_posted = false;
+		waiting.peer = member;
 	}
-	waiting.is_posted = waiting.peer == NONE;
+	if (waiting.is_posted)
+		waiting.peer = (waiting.rank + 1) % size;
+	waiting.peer_pid = member_pid(waiting.comm, waiting.peer);
 	return walk->found(walk->data, &waiting);
 }
 
@@ -285,6 +312,10 @@ static bool walk_lane(struct walk *walk, const struct head *head, const struct i
 	waiting.bytes = item.bytes;
 	if (item.kind == ITEM_COPY || item.kind == ITEM_FILL) {
 		waiting.is_posted = true;
+		if (waiting.comm) {
+			waiting.peer = waiting.rank;
+			waiting.peer_pid = head->session->view.pid;
+		}
 	} else if (waiting.comm && item.peer < waiting.comm->view.size) {
 		waiting.peer = item.peer;
 		waiting.peer_pid = member_pid(waiting.comm, item.peer);

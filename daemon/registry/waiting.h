@@ -19,12 +19,13 @@ struct waiting {
 	uint32_t kind;		 /* enum task_kind */
 	const struct comm *comm; /* NULL: a copy or fill, or a kind without communicator */
 	uint32_t stream;	 /* place in the session region */
-	uint32_t rank, peer;	 /* peer: UINT32_MAX if there is none */
+	uint32_t rank, peer;	 /* peer: UINT32_MAX if there is none; of a barrier the first that is missing, else the next rank */
 	int32_t peer_pid;
 	uint32_t direction; /* enum item_kind; 0: barrier */
 	uint64_t bytes;
 	uint64_t age_ms;
-	uint64_t number; /* of the barrier */
+	uint64_t number;  /* of the barrier */
+	bool is_entering; /* the engine has yet to look at this barrier: the number is what it will get */
 	bool is_posted;	 /* the other side is there: data is moving, a host function runs */
 	uint32_t event;	 /* TASK_WAIT_EVENT: its id */
 	uint32_t recorder; /* 1 + the stream that has yet to record it; 0: nobody is to */

@@ -3,6 +3,7 @@
  * script FILE OPERATIONS...: rank i does what argument i says, separated by commas; streams are 0 (unless it ends with :STREAM) to 3.
  *   sPEER:BYTES rPEER:BYTES   a send, a receive
  *   b                         a barrier
+ *   cCOUNT                    so many barriers, each waited for
  *   hMS                       a host function that runs so long
  *   y                         waits for all streams
  *   pMS                       pauses
@@ -81,6 +82,12 @@ static void run(const char *operation)
 		return;
 	case 'b':
 		TRY(HcclBarrier(comm, stream));
+		return;
+	case 'c':
+		for (unsigned long i = 0; i < first; i++) {
+			TRY(HcclBarrier(comm, stream));
+			TRY(aclrtSynchronizeStream(stream));
+		}
 		return;
 	case 'h':
 		TRY(aclrtLaunchHostFunc(stream, nap, (void *)first));

@@ -107,6 +107,31 @@ class Words(Case):
         for reason in self.reasons(2).values():
             self.assertIn("waits in barrier 1 for ranks 0 and 2-3: ", reason)
 
+    def test_barriers_that_are_passed(self):
+        """Whatever a look catches them at: no empty list, no barrier 0, and nobody waits for itself."""
+        self.start()
+        self.script(*["c1000000000"] * 4)
+        barrier = re.compile(r"rank (\d) \(pid \d+\) (waits in|is about to enter) barrier [1-9]\d*"
+                             r"(: everybody |, which ranks? \d[-, and0-9]* ha(s|ve) not entered: | for ranks? \d[-, and0-9]*: )")
+        seen = 0
+        for _ in range(60):
+            status = self.json("status")
+            waiting = self.json("waiting")["waiting"] + [w for w in [status["oldest"]] if w]
+            for entry in waiting:
+                self.assertNotEqual(entry["peer"], entry["rank"], entry)
+                self.assertGreater(entry["peer_pid"], 0, entry)
+                self.assertEqual(": everybody " in entry["reason"], entry["peer_posted"], entry)
+            reasons = [entry["reason"] for entry in waiting]
+            reasons += [stream["reason"] for stream in self.json("streams")["streams"] if stream["reason"]]
+            for reason in [status["verdict"], *reasons]:
+                self.assertNotRegex(reason, r"ranks ( |:|$|have)|barrier 0\b|moving|4294967295")
+            for reason in reasons:
+                found = barrier.match(reason)
+                self.assertTrue(found, reason)
+                self.assertNotRegex(reason[found.end():], rf"^rank {found[1]} ", reason)
+                seen += 1
+        self.assertGreater(seen, 20)
+
     def test_a_host_function_comes_first(self):
         self.start()
         job = self.script("r2:8", "h60000,s2:8", "r1:8")
