@@ -260,7 +260,10 @@ static void join_publish(struct join *join)
 	*join->wish->ret_handle = comm->handle;
 }
 
-/* A root info that the daemon does not know, or whose secret is wrong, is a bad argument like one that is garbage. */
+/*
+ * A root info that the daemon does not know, or whose secret is wrong, is a bad argument like one that is garbage. Which variable has set
+ * the limit is known here alone (a daemon of release 0.1.0 names one nevertheless).
+ */
 static int join_wait(struct join *join, struct hccld_session *session)
 {
 	int r = hccld_call_wait(session->connection, &join->call);
@@ -268,6 +271,9 @@ static int join_wait(struct join *join, struct hccld_session *session)
 
 	if (join->wish->root && (cause == CAUSE_NOT_FOUND || cause == CAUSE_PERMISSION) && join->call.reply)
 		return hccld_error(CAUSE_ARGUMENT, "rootInfo: %s", join->call.reply->text);
+	if (cause == CAUSE_INIT_TIMEOUT && join->call.reply && !strstr(join->call.reply->text, "sets the limit"))
+		return hccld_error(cause, "%s; %s sets the limit", join->call.reply->text,
+				   hccld_environment_connect_is_ms() ? "HCCLD_CONNECT_TIMEOUT_MS" : "HCCL_CONNECT_TIMEOUT");
 	return r;
 }
 

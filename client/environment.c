@@ -96,6 +96,7 @@ static int numbers_read(char *(*lookup)(const char *name), struct hccld_environm
 	}
 	environment->connect_timeout_ms = values[CONNECT_MS] ? (uint32_t)values[CONNECT_MS]
 							     : milliseconds(values[CONNECT]);
+	environment->is_connect_ms = values[CONNECT_MS];
 	environment->exec_timeout_ms = milliseconds(values[EXEC]);
 	environment->buffer_mb = (uint32_t)values[BUFFER];
 	environment->entry_log = values[ENTRY_LOG];
@@ -193,6 +194,12 @@ uint32_t hccld_environment_connect_timeout_ms(void)
 {
 	pthread_once(&once, environment_load);
 	return process_environment.connect_timeout_ms;
+}
+
+bool hccld_environment_connect_is_ms(void)
+{
+	pthread_once(&once, environment_load);
+	return process_environment.is_connect_ms;
 }
 
 uint32_t hccld_environment_buffer_mb(void)

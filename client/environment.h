@@ -15,6 +15,7 @@ struct hccld_environment {
 	uint32_t exec_timeout_ms;    /* HCCL_EXEC_TIMEOUT; 0: never */
 	uint32_t connect_timeout_ms; /* HCCL_CONNECT_TIMEOUT, or HCCLD_CONNECT_TIMEOUT_MS */
 	uint32_t buffer_mb;	     /* HCCL_BUFFSIZE: each of the two buffers of a communicator */
+	bool is_connect_ms;	     /* ... the latter */
 	bool entry_log;		     /* HCCL_ENTRY_LOG_ENABLE */
 	bool allow_duplicate_items;  /* HCCLD_ALLOW_DUPLICATE_ITEMS */
 	bool has_deterministic;	     /* HCCL_DETERMINISTIC is set */
@@ -30,6 +31,8 @@ int hccld_environment_check(void);
 /* The process's settings; defaults if they are malformed. */
 uint32_t hccld_environment_exec_timeout_ms(void);
 uint32_t hccld_environment_connect_timeout_ms(void);
+/* HCCLD_CONNECT_TIMEOUT_MS sets it, not HCCL_CONNECT_TIMEOUT. */
+bool hccld_environment_connect_is_ms(void);
 uint32_t hccld_environment_buffer_mb(void);
 /* What communicators start from; HcclSetConfig is not in it. */
 struct comm_settings hccld_environment_settings(void);

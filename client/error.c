@@ -51,6 +51,9 @@ static const struct {
 	  "Free memory that is not needed (hcclctl mem shows who holds how much), use another device, which may have room, or raise the limit that is named above." },
 };
 
+/* What failed is gone from hcclctl status, but the next such wait is not. */
+#define WAITS_ARE_SHOWN "hcclctl status shows such waits while they last"
+
 /* What the user can do, for causes where that can be said without knowing more. */
 static const char *solution_of(enum cause cause, const char *text)
 {
@@ -74,7 +77,7 @@ static const char *solution_of(enum cause cause, const char *text)
 	case CAUSE_NOTIFIES:
 		return "Release what is not needed; hcclctl limits shows who holds how much.";
 	case CAUSE_LIMIT:
-		return "hcclctl limits shows who holds how much, and how much it may be.";
+		return "hcclctl limits shows who holds how much, and how much it may hold.";
 	case CAUSE_MISMATCH:
 		return "Make both ranks pass the same count and data type.";
 	case CAUSE_PEER_LEFT:
@@ -86,8 +89,9 @@ static const char *solution_of(enum cause cause, const char *text)
 	case CAUSE_PEER_DEAD:
 		return "Look at the output of the rank named above; its end is the cause.";
 	case CAUSE_EXEC_TIMEOUT:
+		return "Look at what the rank named above does (its output, or a debugger); " WAITS_ARE_SHOWN ".";
 	case CAUSE_INIT_TIMEOUT:
-		return "hcclctl status shows who waits for whom.";
+		return "Look at what the processes of the missing ranks do (their output, or a debugger); " WAITS_ARE_SHOWN ".";
 	case CAUSE_DAEMON_GONE:
 		return "If none runs, start hccld (HCCLD_SOCKET names a socket other than the default), or run the program under a private daemon: hcclctl run --private -n 1 -- PROGRAM.";
 	case CAUSE_VERSION:
@@ -231,6 +235,11 @@ static const char *fault_solution(const struct fault *fault, char *buffer, size_
 
 	if ((fault->cause == CAUSE_PEER_LEFT || fault->cause == CAUSE_PEER_GAVE_UP) && fault->first_cause) {
 		snprintf(buffer, size, "Look at rank %u first: the cause is there.", fault->first_rank);
+		return buffer;
+	}
+	if (fault->cause == CAUSE_EXEC_TIMEOUT && fault->peer_pid > 0) {
+		snprintf(buffer, size, "Look at what pid %d does (its output, or gdb -p %d); " WAITS_ARE_SHOWN ".", fault->peer_pid,
+			 fault->peer_pid);
 		return buffer;
 	}
 	if (fault->cause != CAUSE_PEER_LEFT)

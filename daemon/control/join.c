@@ -160,7 +160,7 @@ static void join_expire(struct comm *comm)
 	text_init(&text, buffer, sizeof(buffer));
 	text_add(&text, "communicator %s: ", comm->name);
 	rendezvous_describe(&comm->rendezvous, &text);
-	text_add(&text, "; pid %d has waited for %" PRIu64 " ms; %s; HCCL_CONNECT_TIMEOUT sets the limit", first->pid,
+	text_add(&text, "; pid %d has waited for %" PRIu64 " ms; %s", first->pid,
 		 (clock_now_ns() - first->since_ns) / 1000000, absent_advice(comm));
 	absent_explain(comm, &text);
 	absent_remember(comm);

@@ -63,8 +63,10 @@ TEST(environment_takes_the_ends_of_each_range)
 	check_eq_uint(environment.connect_timeout_ms, 120000);
 	check_eq_int(read_with("HCCL_CONNECT_TIMEOUT", "7200", &environment), 0);
 	check_eq_uint(environment.connect_timeout_ms, 7200000);
+	check(!environment.is_connect_ms);
 	check_eq_int(read_with("HCCLD_CONNECT_TIMEOUT_MS", "250", &environment), 0);
 	check_eq_uint(environment.connect_timeout_ms, 250);
+	check(environment.is_connect_ms);
 	check_eq_int(read_with("HCCL_BUFFSIZE", "1", &environment), 0);
 	check_eq_uint(environment.buffer_mb, 1);
 	check_eq_int(read_with("HCCL_ENTRY_LOG_ENABLE", "1", &environment), 0);

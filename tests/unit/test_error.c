@@ -93,6 +93,9 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_solution(CAUSE_PEER_MEMORY, "rank 1 freed the memory it was sending", "after its streams were synchronized");
 	check_solution(CAUSE_PEER_LEFT, "rank 1 was destroyed with HcclCommDestroy while it was created", "keep the communicator");
 	check_solution(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used", "raise the limit that is named above.");
+	check_solution(CAUSE_EXEC_TIMEOUT, "rank 1 did not post its side", "what the rank named above does");
+	check_solution(CAUSE_INIT_TIMEOUT, "rank 1 is missing", "processes of the missing ranks");
+	check_solution(CAUSE_LIMIT, "sessions of uid 1000: 3 of 3 used", "how much it may hold.");
 	hccld_error(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used");
 	check_str_lacks(hccld_error_take(), "device, which");
 }
@@ -108,6 +111,9 @@ TEST(error_text_names_the_peer_to_look_at)
 	fault.first_rank = 3;
 	hccld_error_fault(&fault, "world");
 	check_str_contains(hccld_error_take(), "Solution: Look at rank 3 first: the cause is there.");
+	fault = (struct fault){ .cause = CAUSE_EXEC_TIMEOUT, .comm = 1, .peer = 1, .peer_pid = 7, .direction = ITEM_RECEIVE };
+	hccld_error_fault(&fault, "world");
+	check_str_contains(hccld_error_take(), "Solution: Look at what pid 7 does (its output, or gdb -p 7); hcclctl status shows such");
 }
 
 TEST(error_text_is_taken_once_and_belongs_to_its_thread)
