@@ -74,7 +74,7 @@ static struct records *records_inherit(const struct descriptor_store *store)
 	starts = records_count_start(records);
 	if (starts > QUICK_STARTS_MAX) {
 		log_error(
-			"the registry has ended hccld %u times within 10 s of its start: it is dropped, all sessions end",
+			"hccld has ended %u times within 10 s of its start; what it keeps over restarts is taken for the cause, and is dropped: all sessions end",
 			starts - 1);
 		return records_free(records);
 	}
