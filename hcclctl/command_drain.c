@@ -16,6 +16,7 @@
 #include "proto/clock.h"
 #include "proto/feature.h"
 
+#define FOR_EVER UINT32_MAX /* seconds of --wait without a number */
 #define LOOK_MS 100u
 #define RECONNECT_MS 10000u /* a daemon that is restarted is back by then */
 
@@ -121,8 +122,20 @@ static int print_answer(const struct answer *answer, bool json)
 	return json_print(root);
 }
 
-static int run(Hccld__Control__Drain__Action action, bool wait, uint64_t end_ns, bool json)
+/* The time of --wait=@seconds is over, and something runs. */
+static int print_left(const struct answer *answer, uint32_t seconds, bool json)
 {
+	if (json)
+		print_answer(answer, json);
+	else
+		complain("after %" PRIu32 " s %" PRIu32 " session%s and %" PRIu32 " communicator%s still run (hcclctl ps); it stays drained",
+			 seconds, answer->sessions, answer->sessions == 1 ? "" : "s", answer->comms, answer->comms == 1 ? "" : "s");
+	return STATUS_STUCK;
+}
+
+static int run(Hccld__Control__Drain__Action action, bool wait, uint32_t seconds, bool json)
+{
+	const uint64_t end_ns = seconds == FOR_EVER ? UINT64_MAX : clock_now_ns() + seconds * UINT64_C(1000000000);
 	struct answer answer;
 	struct query *query;
 	int r, status;
@@ -140,6 +153,8 @@ static int run(Hccld__Control__Drain__Action action, bool wait, uint64_t end_ns,
 	query_close(query);
 	if (r < 0)
 		return query_complain(r);
+	if (wait && answer.sessions && answer.is_draining)
+		return print_left(&answer, seconds, json);
 	status = print_answer(&answer, json);
 	if (wait && (answer.sessions || !answer.is_draining))
 		return STATUS_STUCK;
@@ -154,9 +169,8 @@ int command_drain(int argc, char **argv)
 	const struct command_line line = {
 		.help = drain_help, .extra = extra, .extra_count = 1, .takes_arguments = true
 	};
-	uint64_t end_ns = UINT64_MAX;
 	struct options options;
-	uint32_t number;
+	uint32_t number = FOR_EVER;
 	int status;
 
 	if (options_parse_line(argc, argv, &line, &options, &status))
@@ -169,14 +183,11 @@ int command_drain(int argc, char **argv)
 			 argv[0]);
 		return STATUS_USAGE;
 	}
-	if (seconds) {
-		if (text_number(seconds, 0, 31536000, &number) < 0) {
-			complain("--wait %s: not a number of seconds", seconds);
-			return STATUS_USAGE;
-		}
-		end_ns = clock_now_ns() + number * UINT64_C(1000000000);
+	if (seconds && text_number(seconds, 0, 31536000, &number) < 0) {
+		complain("--wait %s: not a number of seconds", seconds);
+		return STATUS_USAGE;
 	}
-	return run(HCCLD__CONTROL__DRAIN__ACTION__DRAIN, wait, end_ns, options.json);
+	return run(HCCLD__CONTROL__DRAIN__ACTION__DRAIN, wait, number, options.json);
 }
 
 int command_undrain(int argc, char **argv)
