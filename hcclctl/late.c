@@ -82,5 +82,7 @@ size_t late_explain(const char *path, char *text, size_t length, size_t size)
 		return append(text, length, size, "; its log says more\n");
 	length = append(text, length, size, ": pid ");
 	length = append(text, length, size, number_text((unsigned int)pid, number));
-	return append(text, length, size, " is stopped (SIGSTOP or a debugger)\n");
+	length = append(text, length, size, " is stopped (SIGSTOP or a debugger): kill -CONT ");
+	length = append(text, length, size, number_text((unsigned int)pid, number));
+	return append(text, length, size, ", or the debugger, lets it go on\n");
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /*
- * Says it behind the @length bytes of @text, which has @size: ": pid 4711 is stopped (SIGSTOP or a debugger)" of the daemon at the socket
- * @path, or "; its log says more". Returns the new length.
+ * Says it behind the @length bytes of @text, which has @size: ": pid 4711 is stopped (SIGSTOP or a debugger): kill -CONT 4711, or the
+ * debugger, lets it go on" of the daemon at the socket @path, or "; its log says more". Returns the new length.
  */
 size_t late_explain(const char *path, char *text, size_t length, size_t size);

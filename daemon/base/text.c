@@ -94,6 +94,11 @@ uint32_t text_add_ranks(struct text *text, uint32_t count, bool (*is_in)(const v
 	return numbers;
 }
 
+void text_add_stopped(struct text *text, int32_t pid)
+{
+	text_add(text, "is stopped (SIGSTOP or a debugger): kill -CONT %" PRId32 ", or the debugger, lets it go on", pid);
+}
+
 /* Length of the UTF-8 character at @s, 0 if there is none. */
 static size_t character_length(const unsigned char *s)
 {

@@ -114,9 +114,11 @@ static void explain_idle(const struct comm *comm, struct text *text)
 		}
 	}
 	if (stopped) {
-		text_add(text, "; pid %d has joined nothing and is stopped (SIGSTOP or a debugger)", stopped);
+		text_add(text, "; pid %d has joined nothing", stopped);
 		if (stopped_count > 1)
-			text_add(text, ", as %" PRIu32 " more", stopped_count - 1);
+			text_add(text, ", as %" PRIu32 " more,", stopped_count - 1);
+		text_add(text, " and ");
+		text_add_stopped(text, stopped);
 	} else if (idle) {
 		text_add(text, "; pid %d has joined nothing yet", idle);
 	}

@@ -9,7 +9,7 @@ struct text;
 
 /*
  * Adds "; pid 4711 waits as rank 0 of 3 with a table that differs, or for another HCCLD_JOB: compare them", "; pid 4711 has joined nothing
- * and is stopped (SIGSTOP or a debugger)", or nothing.
+ * and is stopped (SIGSTOP or a debugger): kill -CONT 4711, or the debugger, lets it go on", or nothing.
  */
 void absent_explain(const struct comm *comm, struct text *text);
 /* @comm has waited for long enough: those that waited beside it know of it when their time is over. */

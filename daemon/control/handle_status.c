@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/text.h"
 #include "control/absent.h"
 #include "control/connection.h"
@@ -189,7 +190,10 @@ static void write_waiting(const struct survey *survey, struct text *text, int32_
 
 static void write_advice(int32_t pid, struct text *text)
 {
-	text_add(text, "; look at pid %d (gdb -p %d); hcclctl kill pid:%d ends it", pid, pid, pid);
+	/* of a stopped one the reason says how it goes on */
+	if (!process_is_stopped(pid))
+		text_add(text, "; look at pid %d (gdb -p %d)", pid, pid);
+	text_add(text, "; hcclctl kill pid:%d ends it", pid);
 }
 
 static void write_incomplete(const struct comm *comm, uint64_t age_ms, struct text *text)

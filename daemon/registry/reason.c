@@ -308,23 +308,28 @@ static void explain_recorder(const struct waiting *waiting, struct text *text)
 
 static void explain_meeting(const struct waiting *waiting, struct text *text)
 {
-	if (process_is_stopped(waiting->session->view.pid))
-		text_add(text, "process %d is stopped (SIGSTOP or a debugger)", waiting->session->view.pid);
-	else if (waiting->kind == TASK_WAIT_EVENT && waiting->recorder)
+	int32_t pid = waiting->session->view.pid;
+
+	if (process_is_stopped(pid)) {
+		text_add(text, "process %d ", pid);
+		text_add_stopped(text, pid);
+	} else if (waiting->kind == TASK_WAIT_EVENT && waiting->recorder) {
 		explain_recorder(waiting, text);
-	else if (waiting->kind == TASK_WAIT_EVENT)
+	} else if (waiting->kind == TASK_WAIT_EVENT) {
 		text_add(text, "no stream is to record it (aclrtRecordEvent was not called)");
-	else if (waiting->kind == TASK_WAIT_VALUE)
+	} else if (waiting->kind == TASK_WAIT_VALUE) {
 		text_add(text, "nobody has written it");
-	else if (waiting->is_posted)
+	} else if (waiting->is_posted) {
 		text_add(text, "it has run for %.1f s", (double)waiting->age_ms / 1000);
-	else
+	} else {
 		text_add(text, "it was not called yet: its thread does not call aclrtProcessReport, or runs another one");
+	}
 }
 
 static void explain_stopped(const struct waiting *waiting, struct text *text)
 {
-	text_add(text, "process %d of rank %" PRIu32 " is stopped (SIGSTOP or a debugger)", waiting->peer_pid, waiting->peer);
+	text_add(text, "process %d of rank %" PRIu32 " ", waiting->peer_pid, waiting->peer);
+	text_add_stopped(text, waiting->peer_pid);
 }
 
 void waiting_explain(const struct waiting *waiting, struct text *text)

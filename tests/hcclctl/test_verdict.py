@@ -13,6 +13,10 @@ from test_admin import BUILD, Case as AdminCase, wait_for
 SCRIPT = str(BUILD / "tests/hcclctl/script")
 
 
+def stopped(pid):
+    return f"is stopped (SIGSTOP or a debugger): kill -CONT {pid}, or the debugger, lets it go on"
+
+
 class Case(AdminCase):
     def script(self, *operations):
         return self.job(SCRIPT, len(operations), *operations)
@@ -141,6 +145,26 @@ class Words(Case):
                                   rf"\(pid {pid}\) has run for \d+\.\d s; rank [02] \(pid \d+\) waits \d")
         self.assertIn(f"; look at pid {pid} (gdb -p {pid}); hcclctl kill pid:{pid} ends it", verdict)
 
+    def test_who_is_stopped_comes_first(self):
+        self.start()
+        job = self.script("r1:8", self.LONG)
+        pid = job[1].pid
+        job[1].send_signal(signal.SIGSTOP)
+        self.addCleanup(job[1].send_signal, signal.SIGCONT)
+        self.assertTrue(self.reasons(1)[0].endswith(f": process {pid} of rank 1 {stopped(pid)}"))
+        verdict = self.verdict()
+        self.assertRegex(verdict, rf"^stuck: communicator \S+: process {pid} of rank 1 {re.escape(stopped(pid))}; rank 0 ")
+        self.assertTrue(verdict.endswith(f" to send 8 bytes; hcclctl kill pid:{pid} ends it"), verdict)
+
+    def test_a_stream_of_a_stopped_process(self):
+        self.start()
+        job = self.script("h60000", self.LONG)
+        pid = job[0].pid
+        self.reasons(1)
+        job[0].send_signal(signal.SIGSTOP)
+        self.addCleanup(job[0].send_signal, signal.SIGCONT)
+        wait_for(lambda: self.json("waiting")["waiting"][0]["reason"].endswith(f": process {pid} {stopped(pid)}"), "it says so")
+
     def test_who_has_nothing_to_do_comes_first(self):
         self.start()
         job = self.script(self.LONG, "r0:8", "p300,r1:8", "p600,r2:8")
@@ -194,7 +218,7 @@ class Missing(Case):
         wait_for(lambda: self.json("status")["sessions"] == 3, "all have sessions")
         self.assertIn(f"; pid {late.pid} has joined nothing yet", self.verdict("waiting"))
         late.send_signal(signal.SIGSTOP)
-        self.assertIn(f"rank 1 is missing (1 of 3); pid {late.pid} has joined nothing and is stopped (SIGSTOP or a debugger)",
+        self.assertIn(f"rank 1 is missing (1 of 3); pid {late.pid} has joined nothing and {stopped(late.pid)}",
                       self.verdict())
 
     def test_root_infos_of_their_own(self):
@@ -250,7 +274,7 @@ class Daemon(Case):
             os.kill(pid, signal.SIGCONT)
             self.assertEqual(result.returncode, 1)
             self.assertEqual(result.stderr, f"hcclctl: the daemon at {self.socket} does not answer within 0.3 s: "
-                                            f"pid {pid} is stopped (SIGSTOP or a debugger)\n")
+                                            f"pid {pid} {stopped(pid)}\n")
             os.kill(pid, signal.SIGKILL)
             wait_for(lambda: self.ctl("status").returncode == 0 and self.json("status")["pid"] != pid, "the next one serves")
 
