@@ -66,7 +66,8 @@ static void describe_held(const struct waiting *waiting, bool with_age, struct t
 {
 	text_add(text, "rank %" PRIu32 "'s send of ", waiting->rank);
 	text_add_bytes(text, waiting->bytes);
-	text_add(text, " to rank %" PRIu32 " is held back by %s (", waiting->peer, quota_setting(QUOTA_PENDING));
+	text_add(text, " to rank %" PRIu32 " (pid %d) is held back by %s (", waiting->peer, waiting->peer_pid,
+		 quota_setting(QUOTA_PENDING));
 	text_add_bytes(text, waiting->session->registry->limits.values[QUOTA_PENDING]);
 	text_add(text, ")");
 	if (with_age)
@@ -332,11 +333,26 @@ static void explain_stopped(const struct waiting *waiting, struct text *text)
 	text_add_stopped(text, waiting->peer_pid);
 }
 
-void waiting_explain(const struct waiting *waiting, struct text *text)
+/* Why the rank that it waits for does not do its part. */
+static void explain_peer(const struct waiting *waiting, struct text *text)
 {
-	const struct rank *peer;
+	const struct rank *peer = waiting->comm->ranks[waiting->peer];
 	struct waiting other;
 
+	if (!peer) {
+		text_add(text, "rank %" PRIu32 " has ended", waiting->peer);
+	} else if (process_is_stopped(waiting->peer_pid)) {
+		explain_stopped(waiting, text);
+	} else if (find_cause(waiting, peer, &other)) {
+		explain_cause(waiting, &other, text);
+	} else {
+		explain_absence(waiting, text);
+		text_add(text, " and has no work queued");
+	}
+}
+
+void waiting_explain(const struct waiting *waiting, struct text *text)
+{
 	if (is_meeting(waiting)) {
 		explain_meeting(waiting, text);
 		return;
@@ -350,20 +366,11 @@ void waiting_explain(const struct waiting *waiting, struct text *text)
 		text_add(text, waiting->comm && !is_copy(waiting) ? "both sides are there, data is moving" : "data is moving");
 		return;
 	}
+	explain_peer(waiting, text);
+	/* the limit comes after what its receiver could do */
 	if (waiting->is_held) {
+		text_add(text, "; ");
 		quota_describe_held(waiting->session->quota, text);
-		return;
-	}
-	peer = waiting->comm->ranks[waiting->peer];
-	if (!peer) {
-		text_add(text, "rank %" PRIu32 " has ended", waiting->peer);
-	} else if (process_is_stopped(waiting->peer_pid)) {
-		explain_stopped(waiting, text);
-	} else if (find_cause(waiting, peer, &other)) {
-		explain_cause(waiting, &other, text);
-	} else {
-		explain_absence(waiting, text);
-		text_add(text, " and has no work queued");
 	}
 }
 
@@ -373,7 +380,7 @@ int waiting_blame(const struct waiting *start, struct text *text, int32_t *ret_p
 {
 	struct waiting at = *start, other;
 
-	*ret_pid = is_meeting(start) || start->is_held || !start->comm ? start->session->view.pid : start->peer_pid;
+	*ret_pid = is_meeting(start) || !start->comm ? start->session->view.pid : start->peer_pid;
 	for (int step = 0; step < STEPS_MAX; step++) {
 		const struct rank *peer = at.comm && !at.is_posted && !at.is_held && at.peer < at.comm->view.size ?
 						  at.comm->ranks[at.peer] : NULL;

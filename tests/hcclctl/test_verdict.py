@@ -54,18 +54,32 @@ class Pending(Case):
     def test_a_send_that_is_held_back_comes_first(self):
         self.start(more=self.config())
         job = self.script(f"s1:{self.MIB},p200,s2:{self.MIB}:1", "p300000", "r1:4")
-        words = "rank 0's send of 1 MiB to rank 2 is held back by pending_per_tenant (1 MiB)"
+        pid = job[2].pid
+        words = f"rank 0's send of 1 MiB to rank 2 (pid {pid}) is held back by pending_per_tenant (1 MiB)"
+        reason = f"rank 2 has not posted that receive: its stream is at a receive of 4 bytes from rank 1 (pid {job[1].pid}); " \
+                 f"uid {os.getuid()} has 1 MiB sent and not received; raise [limits] pending_per_tenant"
         verdict = self.verdict()
-        self.assertRegex(verdict, rf"^stuck: communicator \S+: {re.escape(words)} for \d")
-        self.assertNotIn("posted nothing", verdict)
+        self.assertRegex(verdict, rf"^stuck: communicator \S+: {re.escape(words)} for \d+\.\d s: {re.escape(reason)}; ")
+        self.assertTrue(verdict.endswith(f"; look at pid {pid} (gdb -p {pid}); hcclctl kill pid:{pid} ends it"), verdict)
         held = [w for w in self.json("waiting")["waiting"] if w["peer"] == 2]
-        self.assertIn(f"{words}: uid {os.getuid()} has 1 MiB sent and not received; raise ",
-                      held[0]["reason"])
+        self.assertEqual(held[0]["reason"], f"{words}: {reason}")
         self.assertIs(held[0]["held"], True)
         limits = self.json("limits")["tenants"][0]["limits"]
         pending = [limit for limit in limits if limit["name"] == "pending bytes"][0]
         self.assertEqual((pending["used"], pending["top_pid"], pending["top_held"]), (self.MIB, job[0].pid, self.MIB))
         self.assertRegex(self.ctl("limits").stdout, rf"pending bytes .* {job[0].pid} script \(1 MiB\)")
+
+    def test_whose_receiver_does_nothing(self):
+        self.start(more=self.config())
+        job = self.script(f"s2:{700 << 10}", f"p300,s2:{700 << 10}", "p300000")
+        pid = job[2].pid
+        verdict = self.verdict()
+        self.assertRegex(verdict, rf": rank [01]'s send of 700 KiB to rank 2 \(pid {pid}\) is held back by pending_per_tenant \(1 MiB\) for "
+                                  r"\d+\.\d s: rank 2 has not posted that receive and has no work queued; uid \d+ has 700 KiB sent")
+        self.assertIn(f"; look at pid {pid} (gdb -p {pid}); hcclctl kill pid:{pid} ends it", verdict)
+        job[2].send_signal(signal.SIGSTOP)
+        self.addCleanup(job[2].send_signal, signal.SIGCONT)
+        wait_for(lambda: f": process {pid} of rank 2 {stopped(pid)}; uid " in self.json("status")["verdict"], "it is stopped")
 
     def test_what_a_limit_has_made_is_no_deadlock(self):
         self.start(more=self.config())
