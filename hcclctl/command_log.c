@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hcclctl log LEVEL: what the daemon logs from now on. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "hcclctl/command.h"
@@ -73,5 +74,8 @@ int command_log(int argc, char **argv)
 	}
 	if (r < 0)
 		return query_complain(r);
-	return options.json ? print_json(level) : STATUS_OK;
+	if (options.json)
+		return print_json(level);
+	printf("log level: %s\n", level);
+	return STATUS_OK;
 }

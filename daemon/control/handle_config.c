@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/dispatch.h"
@@ -69,6 +70,15 @@ int handle_get_config(struct request *request)
 	return 0;
 }
 
+static int level_refuse(struct request *request, const char *name)
+{
+	char clean[32];
+
+	text_clean(clean, sizeof(clean), name);
+	return request_fail(request, CAUSE_ARGUMENT, "there is no log level '%s'; there are error, warning, notice, info and debug",
+			    clean);
+}
+
 int handle_set_log_level(struct request *request)
 {
 	const struct control_hooks *hooks = &request->control->options.hooks;
@@ -83,9 +93,7 @@ int handle_set_log_level(struct request *request)
 		return request_fail(request, CAUSE_PERMISSION,
 				    "only root and the daemon's own user may change the log level");
 	if (log_level_parse(name, &level) < 0)
-		return request_fail(
-			request, CAUSE_ARGUMENT,
-			"there is no such log level: error, warning, notice, info or debug");
+		return level_refuse(request, name);
 	hooks->set_log_level(hooks->data, level, peer->uid);
 	log_event(LOG_LEVEL_NOTICE, &fields,
 		  "uid %" PRIu32 " (pid %d) has set the log level to %s, was %s", peer->uid,

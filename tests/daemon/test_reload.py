@@ -435,7 +435,7 @@ class Tool(Case):
         self.write("[log]\nlog_level = notice\n")
         daemon = self.start("--no-keeper")
         result = self.call(HCCLCTL, "log", "debug")
-        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "log level: debug\n", ""))
         self.wait_for_log(f"uid {os.getuid()} (pid ")
         self.wait_for_log("has set the log level to debug, was notice")
         self.assertEqual((self.settings()["log_level"]["value"], self.settings()["log_level"]["origin"]), ("debug", "request"))
@@ -444,7 +444,7 @@ class Tool(Case):
         self.assertEqual(json.loads(self.call(HCCLCTL, "log", "error", "--json").stdout), {"level": "error"})
         result = self.call(HCCLCTL, "log", "loud")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("there is no such log level", result.stderr)
+        self.assertIn("there is no log level 'loud'; there are error, warning, notice, info and debug", result.stderr)
         os.kill(daemon.pid, signal.SIGHUP)
         end = time.monotonic() + PATIENCE_S
         while self.settings()["log_level"]["origin"] != "file":
