@@ -217,9 +217,10 @@ static int daemon_open_registry(struct daemon *daemon)
 	if (is_inherited) {
 		registry_restore(daemon->registry);
 		log_event(LOG_LEVEL_NOTICE, &taken_over,
-			  "taken over from the previous process: %" PRIu32 " sessions, %" PRIu32
-			  " communicators",
-			  daemon->registry->session_count, daemon->registry->comm_count);
+			  "taken over from the previous process: %" PRIu32 " session%s, %" PRIu32
+			  " communicator%s",
+			  daemon->registry->session_count, daemon->registry->session_count == 1 ? "" : "s",
+			  daemon->registry->comm_count, daemon->registry->comm_count == 1 ? "" : "s");
 	}
 	return 0;
 }

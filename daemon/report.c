@@ -38,8 +38,9 @@ void report_line(struct registry *registry, char *line, size_t size)
 	struct text text;
 
 	text_init(&text, line, size);
-	text_add(&text, "%" PRIu32 " devices, %" PRIu32 " sessions, %" PRIu32 " communicators",
-		 registry->device_count, registry->session_count, registry->comm_count);
+	text_add(&text, "%" PRIu32 " device%s, %" PRIu32 " session%s, %" PRIu32 " communicator%s", registry->device_count,
+		 registry->device_count == 1 ? "" : "s", registry->session_count, registry->session_count == 1 ? "" : "s",
+		 registry->comm_count, registry->comm_count == 1 ? "" : "s");
 	if (registry->session_count)
 		waiting_walk(registry, &filter, oldest_add, &oldest);
 	if (!oldest.is_there || oldest.waiting.age_ms < NOTED_MS)

@@ -182,6 +182,15 @@ void quota_describe_owner(const struct quota *quota, struct text *text)
 		text_add(text, " in %s", quota->cgroup);
 }
 
+/* None of them holds more than another. */
+static bool is_even(struct session *const top[TOP], enum quota_kind kind)
+{
+	for (int i = 1; i < TOP && top[i]; i++)
+		if (quota_held(top[i], kind) != quota_held(top[0], kind))
+			return false;
+	return true;
+}
+
 static void add_amount(struct text *text, enum quota_kind kind, uint64_t amount)
 {
 	if (quota_is_bytes(kind))
@@ -206,7 +215,7 @@ void quota_describe(const struct quota *quota, enum quota_kind kind, uint64_t as
 	add_amount(text, kind, asked);
 	text_add(text, " asked; ");
 	for (int i = 0; i < TOP && top[i]; i++) {
-		text_add(text, i ? ", " : top[1] ? "most is held by " : "held by ");
+		text_add(text, i ? ", " : is_even(top, kind) ? "held by " : "most is held by ");
 		text_add(text, "pid %d %s (", top[i]->view.pid, top[i]->process);
 		add_amount(text, kind, quota_held(top[i], kind));
 		text_add(text, ")");

@@ -441,7 +441,7 @@ static void take_two_sessions(void)
 	check_eq_uint(ask_session(HCCLD__CONTROL__HELLO__ROLE__CLIENT, text, &fds[0]), 0);
 	check_eq_uint(ask_session(HCCLD__CONTROL__HELLO__ROLE__CLIENT, text, &fds[1]), 0);
 	check_eq_uint(ask_session(HCCLD__CONTROL__HELLO__ROLE__CLIENT, text, &fds[2]), CAUSE_LIMIT);
-	snprintf(begin, sizeof(begin), "sessions of uid %u: 2 of 2 used, 1 asked; ", geteuid());
+	snprintf(begin, sizeof(begin), "sessions of uid %u: 2 of 2 used, 1 asked; held by pid %d asks (1), pid ", geteuid(), getpid());
 	check_str_contains(text, begin);
 	check_str_contains(text, "raise [limits] sessions_per_tenant; hcclctl config says where it is set");
 	for (int i = 0; i < 3; i++)
