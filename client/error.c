@@ -45,6 +45,9 @@ static const struct {
 	{ CAUSE_DAEMON_GONE, "does not answer a request", "hcclctl ping says what of it hangs; its log may say why." },
 	{ CAUSE_DAEMON_GONE, "that is no socket", "Set HCCLD_SOCKET to the daemon's socket, or unset it to get the default." },
 	{ CAUSE_DAEMON_GONE, "is longer than", "Set HCCLD_SOCKET to a shorter path, and start hccld there." },
+	{ CAUSE_ARGUMENT, "joins with a size of", "Give all ranks the same number of ranks: check RANK_SIZE, or what else the program takes it from." },
+	{ CAUSE_ARGUMENT, "is complete, another one needs", "Give each process a rank of its own, and call HcclGetRootInfo for each communicator." },
+	{ CAUSE_ARGUMENT, "is already taken by pid", "Give each process a rank of its own: check RANK_ID, or what else the program takes it from." },
 	{ CAUSE_LIMIT, "being drained", "Use another node, or start the program again after hcclctl undrain; hcclctl status shows a drain." },
 	{ CAUSE_LIMIT, "this process has as many files open", "Close files that are not needed, or raise the limit (ulimit -n)." },
 	{ CAUSE_MEMORY, "--device-memory",
@@ -310,6 +313,7 @@ static void code_add(const struct status *status)
 {
 	const char *title = status->hccl == 9 ? "Communication_Error_Timeout(EI0002): " :
 			    status->hccl == 7 || status->hccl == 22 ? "Communication_Error_Initialize_Transport(EI0009): " :
+			    status->hccl == 5 ? "Not_Supported(EI0003): " :
 			    status->hccl == 20 ? "Resource_Error(EI0007): " :
 						 "Invalid_Argument_Collective_Communication_Operator(EI0003): ";
 	const size_t size = strlen(title), room = TEXT_SIZE - 1 - current.head - size;
@@ -339,14 +343,14 @@ int hccld_hccl_result(int error)
 
 int hccld_unbuilt_hccl(const char *function)
 {
-	return hccld_hccl_result(hccld_error(
-		CAUSE_UNBUILT, "%s is not supported by this release of hccld", function));
+	return hccld_hccl_result(error_solved(
+		CAUSE_UNBUILT, "Use HcclSend, HcclRecv, HcclBatchSendRecv and HcclBarrier, which this release has; hccld(7) says what it lacks.", "%s is not supported by this release of hccld", function));
 }
 
 int hccld_unbuilt_acl(const char *function)
 {
-	return hccld_acl_result(hccld_error(
-		CAUSE_UNBUILT, "%s is not supported by this release of hccld", function));
+	return hccld_acl_result(error_solved(
+		CAUSE_UNBUILT, "hccld(7) says what this release lacks.", "%s is not supported by this release of hccld", function));
 }
 
 /* ---- names of communicators ---- */

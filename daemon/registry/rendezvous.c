@@ -22,9 +22,8 @@ int rendezvous_add(struct rendezvous *rendezvous, struct joiner *joiner, uint32_
 	}
 	if (size != rendezvous->size) {
 		text_add(text,
-			 "rank %" PRIu32 " (pid %d) joins with a size of %" PRIu32
-			 " ranks, the ranks before it have joined with %" PRIu32,
-			 joiner->rank, joiner->pid, size, rendezvous->size);
+			 "it joins with a size of %" PRIu32 " ranks, the ranks before it have joined with %" PRIu32,
+			 size, rendezvous->size);
 		return -EINVAL;
 	}
 	if (joiner->rank >= size) {

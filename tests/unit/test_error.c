@@ -93,11 +93,26 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_solution(CAUSE_PEER_MEMORY, "rank 1 freed the memory it was sending", "after its streams were synchronized");
 	check_solution(CAUSE_PEER_LEFT, "rank 1 was destroyed with HcclCommDestroy while it was created", "keep the communicator");
 	check_solution(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used", "raise the limit that is named above.");
+	check_solution(CAUSE_ARGUMENT, "pid 7 cannot join as rank 1: it joins with a size of 4 ranks", "check RANK_SIZE");
+	check_solution(CAUSE_ARGUMENT, "pid 7 cannot join as rank 1: rank 1 is already taken by pid 6", "check RANK_ID");
+	check_solution(CAUSE_ARGUMENT, "rank 1 is already taken by pid 6: communicator c is complete, another one needs a new root info",
+		       "HcclGetRootInfo");
 	check_solution(CAUSE_EXEC_TIMEOUT, "rank 1 did not post its side", "what the rank named above does");
 	check_solution(CAUSE_INIT_TIMEOUT, "rank 1 is missing", "processes of the missing ranks");
 	check_solution(CAUSE_LIMIT, "sessions of uid 1000: 3 of 3 used", "how much it may hold.");
 	hccld_error(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used");
 	check_str_lacks(hccld_error_take(), "device, which");
+}
+
+TEST(error_text_says_what_this_release_has)
+{
+	const char *got;
+
+	check_eq_int(hccld_unbuilt_hccl("HcclAllReduce"), 5);
+	got = hccld_error_take();
+	check_str_contains(got, " Not_Supported(EI0003): HcclAllReduce is not supported by this release of hccld\n        Solution: Use HcclSend");
+	check_eq_int(hccld_unbuilt_acl("aclrtCreateNotify"), 207000);
+	check_str_contains(hccld_error_take(), "Solution: hccld(7) says");
 }
 
 TEST(error_text_names_the_peer_to_look_at)
