@@ -26,18 +26,6 @@ const struct joiner *absent_first(const struct comm *comm)
 	return first;
 }
 
-const char *absent_advice(const struct comm *comm)
-{
-	static const char *const advice[] = {
-		[COMM_ROOT_INFO] = "look for these processes, and whether they got the same root info",
-		[COMM_TABLE] = "look for these processes, and whether they read the same rank table in the same job",
-		[COMM_PART] =
-			"look for these processes, and whether they called HcclCreateSubCommConfig with the same rankIds and subCommId",
-	};
-
-	return advice[comm->origin];
-}
-
 /* Ranks that have met apart from @comm, though they may belong to it: two tables, or each with a root info of its own. */
 static bool is_rival(const struct comm *comm, const struct comm *other)
 {
@@ -87,8 +75,8 @@ static bool is_idle(const struct session *session, const struct comm *comm)
 	return session->uid == comm->uid && !session->is_ending && !session->rank_slots.used && !session->joiner_count;
 }
 
-/* Of processes that have joined nothing: those that are stopped, or else those of the job of a rank that waits. */
-static void explain_idle(const struct comm *comm, struct text *text)
+/* Of processes that have joined nothing: those that are stopped, or else those of the job of a rank that waits. The first of them, or 0. */
+static int32_t explain_idle(const struct comm *comm, struct text *text)
 {
 	const struct joiner *first = absent_first(comm);
 	uint32_t looked_at = 0, stopped_count = 0;
@@ -96,7 +84,7 @@ static void explain_idle(const struct comm *comm, struct text *text)
 	bool is_near = false;
 
 	if (!first)
-		return;
+		return 0;
 	list_for_each(struct session, session, &comm->registry->sessions, link) {
 		int32_t pid = session->view.pid;
 		bool is_related;
@@ -122,18 +110,41 @@ static void explain_idle(const struct comm *comm, struct text *text)
 	} else if (idle) {
 		text_add(text, "; pid %d has joined nothing yet", idle);
 	}
+	return stopped ? stopped : idle;
 }
 
-void absent_explain(const struct comm *comm, struct text *text)
+int32_t absent_explain(const struct comm *comm, struct text *text)
 {
 	struct comm_rival rival = find_rival(comm);
 
-	if (!rival.pid) {
-		explain_idle(comm, text);
-		return;
-	}
+	if (!rival.pid)
+		return explain_idle(comm, text);
 	text_add(text, "; pid %d %s as rank %" PRIu32 " of %" PRIu32 " with %s", rival.pid, rival.is_over ? "has waited" : "waits",
 		 rival.rank, rival.size,
 		 comm->origin == COMM_TABLE ? "a table that differs, or for another HCCLD_JOB: compare them" :
 					      "another root info: one rank calls HcclGetRootInfo, and all others get its bytes");
+	return 0;
+}
+
+void absent_advise(const struct comm *comm, int32_t pid, struct text *text)
+{
+	static const char *const reached[] = {
+		[COMM_ROOT_INFO] = "got the same root info",
+		[COMM_TABLE] = "read the same rank table in the same job",
+		[COMM_PART] = "called HcclCreateSubCommConfig with the same rankIds and subCommId",
+	};
+	bool is_one = comm->rendezvous.size - comm->rendezvous.joined == 1;
+
+	if (pid && process_is_stopped(pid)) {
+		/* how it goes on was told */
+		if (is_one)
+			return;
+		pid = 0;
+	}
+	text_add(text, "; ");
+	if (pid)
+		text_add(text, "look at pid %d (gdb -p %d)%s", pid, pid, is_one ? "" : " and for the others");
+	else
+		text_add(text, "look for %s", is_one ? "this process" : "these processes");
+	text_add(text, ", and whether %s %s", is_one ? "it" : "they", reached[comm->origin]);
 }

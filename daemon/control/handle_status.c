@@ -199,12 +199,15 @@ static void write_advice(int32_t pid, struct text *text)
 static void write_incomplete(const struct comm *comm, uint64_t age_ms, struct text *text)
 {
 	const struct joiner *first = absent_first(comm);
+	int32_t pid;
 
 	text_add(text, "communicator %s is being created for %.1f s: ", comm->name, (double)age_ms / 1000);
 	rendezvous_describe(&comm->rendezvous, text);
-	absent_explain(comm, text);
-	if (age_ms >= STUCK_MS && first)
-		text_add(text, "; %s; hcclctl kill pid:%d ends the wait", absent_advice(comm), first->pid);
+	pid = absent_explain(comm, text);
+	if (age_ms < STUCK_MS || !first)
+		return;
+	absent_advise(comm, pid, text);
+	text_add(text, "; hcclctl kill pid:%d ends the wait", first->pid);
 }
 
 /* The worst comes first. True: nothing is wrong. */

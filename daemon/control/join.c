@@ -160,9 +160,8 @@ static void join_expire(struct comm *comm)
 	text_init(&text, buffer, sizeof(buffer));
 	text_add(&text, "communicator %s: ", comm->name);
 	rendezvous_describe(&comm->rendezvous, &text);
-	text_add(&text, "; pid %d has waited for %" PRIu64 " ms; %s", first->pid,
-		 (clock_now_ns() - first->since_ns) / 1000000, absent_advice(comm));
-	absent_explain(comm, &text);
+	text_add(&text, "; pid %d has waited for %" PRIu64 " ms", first->pid, (clock_now_ns() - first->since_ns) / 1000000);
+	absent_advise(comm, absent_explain(comm, &text), &text);
 	absent_remember(comm);
 	join_fail(comm, CAUSE_INIT_TIMEOUT, buffer);
 }

@@ -78,7 +78,8 @@ static bool is_missing(const void *data, uint32_t rank)
 
 void rendezvous_describe(const struct rendezvous *rendezvous, struct text *text)
 {
-	uint32_t missing = text_add_ranks(text, rendezvous->size, is_missing, rendezvous);
+	uint32_t missing = rendezvous->size - rendezvous->joined;
 
-	text_add(text, " %s missing (%" PRIu32 " of %" PRIu32 ")", missing == 1 ? "is" : "are", missing, rendezvous->size);
+	text_add(text, "%" PRIu32 " of %" PRIu32 " ranks %s missing: ", missing, rendezvous->size, missing == 1 ? "is" : "are");
+	text_add_ranks(text, rendezvous->size, is_missing, rendezvous);
 }

@@ -44,5 +44,5 @@ void rendezvous_remove(struct rendezvous *rendezvous, struct joiner *joiner);
 void rendezvous_deinit(struct rendezvous *rendezvous);
 /* The earliest deadline of those who wait; UINT64_MAX: nobody does. */
 uint64_t rendezvous_deadline(const struct rendezvous *rendezvous);
-/* "ranks 2 and 5-6 are missing (3 of 8)" */
+/* "3 of 8 ranks are missing: ranks 2 and 5-6" */
 void rendezvous_describe(const struct rendezvous *rendezvous, struct text *text);

@@ -134,11 +134,11 @@ TEST(missing_ranks_are_named_at_the_deadline)
 	raw_join_send(&clients[0], &root, 0, 8, raw_open_context(&clients[0], 0), 10000);
 	/* the earliest deadline ends it for all */
 	raw_join_send(&clients[1], &root, 3, 8, raw_open_context(&clients[1], 0), 200);
-	check_join_fails(&clients[0], CAUSE_INIT_TIMEOUT, "ranks 1-2 and 4-7 are missing (6 of 8);");
-	check_join_fails(&clients[1], CAUSE_INIT_TIMEOUT, "ranks 1-2 and 4-7 are missing (6 of 8);");
+	check_join_fails(&clients[0], CAUSE_INIT_TIMEOUT, "6 of 8 ranks are missing: ranks 1-2 and 4-7;");
+	check_join_fails(&clients[1], CAUSE_INIT_TIMEOUT, "6 of 8 ranks are missing: ranks 1-2 and 4-7;");
 	/* who comes too late is told at once */
 	raw_join_send(&clients[2], &root, 4, 8, raw_open_context(&clients[2], 0), 10000);
-	check_join_fails(&clients[2], CAUSE_INIT_TIMEOUT, "ranks 1-2 and 4-7 are missing (6 of 8);");
+	check_join_fails(&clients[2], CAUSE_INIT_TIMEOUT, "6 of 8 ranks are missing: ranks 1-2 and 4-7;");
 	for (uint32_t i = 0; i < 3; i++)
 		raw_client_stop(&clients[i]);
 	stop();

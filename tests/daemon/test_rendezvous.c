@@ -36,7 +36,7 @@ TEST(the_last_rank_completes)
 	check_eq_int(add(&rendezvous, 1, 3, 50), 0);
 	check_eq_int(add(&rendezvous, 0, 3, 30), 0);
 	check_eq_uint(rendezvous_deadline(&rendezvous), 30);
-	check_missing(&rendezvous, "rank 2 is missing (1 of 3)");
+	check_missing(&rendezvous, "1 of 3 ranks is missing: rank 2");
 	/* the next one counts when the earliest is taken out, and the other way round */
 	rendezvous_remove(&rendezvous, &joiners[0]);
 	check_eq_uint(rendezvous_deadline(&rendezvous), 50);
@@ -67,10 +67,10 @@ TEST(missing_ranks_are_listed_as_ranges)
 
 	for (int i = 0; i < 5; i++)
 		check_eq_int(add(&rendezvous, here[i], 8, 1), 0);
-	check_missing(&rendezvous, "ranks 2 and 5-6 are missing (3 of 8)");
+	check_missing(&rendezvous, "3 of 8 ranks are missing: ranks 2 and 5-6");
 	rendezvous_remove(&rendezvous, &joiners[7]);
 	rendezvous_remove(&rendezvous, &joiners[0]);
-	check_missing(&rendezvous, "ranks 0, 2 and 5-7 are missing (5 of 8)");
+	check_missing(&rendezvous, "5 of 8 ranks are missing: ranks 0, 2 and 5-7");
 	rendezvous_deinit(&rendezvous);
 }
 

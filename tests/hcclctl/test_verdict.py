@@ -74,8 +74,8 @@ class Pending(Case):
         job = self.script(f"s2:{700 << 10}", f"p300,s2:{700 << 10}", "p300000")
         pid = job[2].pid
         verdict = self.verdict()
-        self.assertRegex(verdict, rf": rank [01]'s send of 700 KiB to rank 2 \(pid {pid}\) is held back by pending_per_tenant \(1 MiB\) for "
-                                  r"\d+\.\d s: rank 2 has not posted that receive and has no work queued; uid \d+ has 700 KiB sent")
+        self.assertRegex(verdict, rf": rank [01]'s send of 700 KiB to rank 2 \(pid {pid}\) is held back by pending_per_tenant "
+                                  r"\(1 MiB\) for \d+\.\d s: rank 2 has not posted that receive and has no work queued; uid \d+ has 700 KiB sent")
         self.assertIn(f"; look at pid {pid} (gdb -p {pid}); hcclctl kill pid:{pid} ends it", verdict)
         job[2].send_signal(signal.SIGSTOP)
         self.addCleanup(job[2].send_signal, signal.SIGCONT)
@@ -220,8 +220,8 @@ class Missing(Case):
         self.start()
         first = self.spawn(SCRIPT, [self.socket + ".root", "p1", "p1", "p1"], 0, 3)
         self.spawn(SCRIPT, [self.socket + ".root", "p1", "p1", "p1"], 2, 3)
-        self.assertRegex(self.verdict(), r"^stuck: communicator \S+ is being created for \d+\.\d s: rank 1 is missing \(1 of 3\); "
-                                         r"look for these processes, and whether they got the same root info; "
+        self.assertRegex(self.verdict(), r"^stuck: communicator \S+ is being created for \d+\.\d s: 1 of 3 ranks is missing: rank 1; "
+                                         r"look for this process, and whether it got the same root info; "
                                          rf"hcclctl kill pid:({first.pid}|\d+) ends the wait$")
 
     def test_one_that_is_stopped(self):
@@ -232,8 +232,24 @@ class Missing(Case):
         wait_for(lambda: self.json("status")["sessions"] == 3, "all have sessions")
         self.assertIn(f"; pid {late.pid} has joined nothing yet", self.verdict("waiting"))
         late.send_signal(signal.SIGSTOP)
-        self.assertIn(f"rank 1 is missing (1 of 3); pid {late.pid} has joined nothing and {stopped(late.pid)}",
-                      self.verdict())
+        words = re.escape(f": 1 of 3 ranks is missing: rank 1; pid {late.pid} has joined nothing and {stopped(late.pid)}; ")
+        wait_for(lambda: re.search(rf"{words}hcclctl kill pid:\d+ ends the wait$", self.verdict()), "it is stopped")
+
+    def test_those_that_have_joined_nothing(self):
+        """What to do about one of them, and about several."""
+        for size, missing, advice in (3, "1 of 3 ranks is missing: rank 1", ", and whether it got the same root info"), \
+                (4, "2 of 4 ranks are missing: ranks 1 and 3", " and for the others, and whether they got the same root info"):
+            daemon = self.start()
+            root = f"{self.socket}.{size}"
+            processes = [self.spawn(SCRIPT, [root, *["p1"] * size], rank, size) for rank in (0, 2)]
+            late = self.spawn(SCRIPT, [root + ".never", *["p1"] * size], 1, size)
+            wait_for(lambda: self.json("status")["sessions"] == 3, "all have sessions")
+            self.assertRegex(self.verdict(), re.escape(f": {missing}; pid {late.pid} has joined nothing yet; look at pid {late.pid} "
+                                                       f"(gdb -p {late.pid}){advice}; hcclctl kill pid:") + r"\d+ ends the wait$")
+            for process in [*processes, late]:
+                process.kill()
+                process.wait()
+            self.stop(daemon)
 
     def test_root_infos_of_their_own(self):
         self.start()
@@ -241,7 +257,7 @@ class Missing(Case):
         for rank in 0, 1:
             pids.append(self.spawn(SCRIPT, [f"{self.socket}.own{rank}", "p1", "p1"], rank, 2, OWN_ROOT="1").pid)
         verdict = self.verdict("waiting")
-        found = re.search(r"rank (\d) is missing \(1 of 2\); pid (\d+) waits as rank (\d) of 2 with another root info", verdict)
+        found = re.search(r"1 of 2 ranks is missing: rank (\d); pid (\d+) waits as rank (\d) of 2 with another root info", verdict)
         self.assertTrue(found, verdict)
         self.assertEqual((found[1], int(found[2])), (found[3], pids[int(found[3])]))
 

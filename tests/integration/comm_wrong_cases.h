@@ -95,8 +95,8 @@ static const struct wrong cases[] = {
 };
 
 static const struct wrong late_cases[] = {
-	{ 76, run_absent, "root info", NULL, HCCL_E_TIMEOUT, "rank 7 is missing (1 of 20);" },
-	{ 77, run_absent, "table", NULL, HCCL_E_TIMEOUT, "whether they read the same rank table in the same job" },
-	{ 78, run_other_table, "node-0", "node-1", HCCL_E_TIMEOUT, "rank 7 is missing (1 of 20);" },
+	{ 76, run_absent, "root info", NULL, HCCL_E_TIMEOUT, "1 of 20 ranks is missing: rank 7;" },
+	{ 77, run_absent, "table", NULL, HCCL_E_TIMEOUT, "and whether it read the same rank table in the same job" },
+	{ 78, run_other_table, "node-0", "node-1", HCCL_E_TIMEOUT, "1 of 20 ranks is missing: rank 7;" },
 	{ 79, run_absent_member, NULL, NULL, HCCL_E_TIMEOUT, "called HcclCreateSubCommConfig with the same rankIds and subCommId" },
 };

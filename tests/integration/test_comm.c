@@ -481,7 +481,7 @@ static void missing_ranks(void)
 	r = HcclCommInitRootInfo(4, &other.root, 0, &comm);
 	text = aclGetRecentErrMsg();
 	check_eq_int(r, HCCL_E_TIMEOUT);
-	check_str_contains(text, "ranks 1 and 3 are missing (2 of 4)");
+	check_str_contains(text, "2 of 4 ranks are missing: ranks 1 and 3");
 	check_str_contains(text, "; HCCLD_CONNECT_TIMEOUT_MS sets the limit\n        Solution: Look at what the processes of the missing");
 	pthread_join(thread, NULL);
 }

@@ -275,7 +275,7 @@ static void destroy_stuck(void)
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
 	check_eq_int(stuck[0].result, HCCL_E_UNAVAIL);
-	check_str_contains(stuck[0].text, "was destroyed with HcclCommDestroy while it was created; rank 1 is missing (1 of 3)");
+	check_str_contains(stuck[0].text, "was destroyed with HcclCommDestroy while it was created; 1 of 3 ranks is missing: rank 1");
 	/* who waited with it is told, too */
 	check_eq_int(stuck[1].result, HCCL_E_REMOTE);
 	check_str_contains(stuck[1].text, "rank 0 (pid ");

@@ -496,7 +496,7 @@ static void run_other_table(const struct wrong *wrong, struct rank *rank)
 	}
 	meet();
 	check_fails(HcclCommInitClusterInfo(rank->rank == WRONG ? other_path : table_path, rank->rank, &comm), wrong->result,
-		    rank->rank == WRONG ? "ranks 0-6 and 8-19 are missing (19 of 20)" : wrong->text);
+		    rank->rank == WRONG ? "19 of 20 ranks are missing: ranks 0-6 and 8-19" : wrong->text);
 	meet();
 	/* who comes too late with the right table is told that the others have given up, and once only */
 	if (rank->rank == WRONG)
