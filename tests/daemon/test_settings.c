@@ -57,7 +57,7 @@ TEST(the_daemons_user_sets_the_log_level)
 	check_level(&tool, "error");
 	set_level(&tool, "\n\033", &reply);
 	check_eq_uint(reply.message->cause, CAUSE_ARGUMENT);
-	check_str_contains(reply.message->text, "error, warning, notice, info or debug");
+	check_str_contains(reply.message->text, "there are error, warning, notice, info and debug");
 	raw_reply_free(&reply);
 	check_level(&tool, "error");
 	raw_client_stop(&tool);
