@@ -384,10 +384,13 @@ TEST_TIMEOUT(acl_host_functions_of_many_threads, 60)
 	job_run(threads);
 }
 
+static _Atomic bool destroyed;
+
 static void destroy_own(void *stream)
 {
 	check_ok(aclrtDestroyStream(stream));
 	check_null(aclGetRecentErrMsg());
+	atomic_store(&destroyed, true);
 }
 
 /* It cannot wait for itself; that is no error, and leaves no text. */
@@ -400,6 +403,9 @@ static void destroyed_from_inside(void)
 	check_ok(aclrtLaunchHostFunc(stream, destroy_own, stream));
 	(void)aclrtSynchronizeStream(stream);
 	while (aclrtStreamQuery(stream, &(aclrtStreamStatus){ 0 }) == 0)
+		usleep(1000);
+	/* nobody knows the stream any more, but its end is not over; with the device it would be gone before that */
+	while (!atomic_load(&destroyed))
 		usleep(1000);
 	check_ok(aclrtResetDevice(0));
 }
