@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "scheduler/guard.h"
+#include "scheduler/wake.h"
 #include "proto/clock.h"
 #include "proto/yielding.h"
 
@@ -53,14 +54,6 @@ static void futex_sleep(_Atomic uint32_t *word, uint32_t value)
 static void futex_wake_one(_Atomic uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
-static void wake_engine(int event_fd)
-{
-	uint64_t one = 1;
-	ssize_t n = write(event_fd, &one, sizeof(one));
-
-	(void)n;	/* EAGAIN: the counter is full, so it wakes anyway */
 }
 
 static uint32_t worker_wait(struct worker *worker, struct box *box)
@@ -140,6 +133,7 @@ static uint32_t spare_cores(void)
 int copier_new(uint32_t count, const _Atomic uint32_t *awake, int event_fd, struct copier **ret_copier)
 {
 	struct copier *copier = calloc(1, sizeof(*copier));
+	uint32_t spare;
 	int r;
 
 	if (!copier)
@@ -160,7 +154,8 @@ int copier_new(uint32_t count, const _Atomic uint32_t *awake, int event_fd, stru
 		}
 		copier->count++;
 	}
-	copier->crowded_count = count < spare_cores() ? count : spare_cores();
+	spare = spare_cores();
+	copier->crowded_count = count < spare ? count : spare;
 	*ret_copier = copier;
 	return 0;
 }

@@ -20,6 +20,7 @@
 
 #include "scheduler/copier.h"
 #include "scheduler/guard.h"
+#include "scheduler/wake.h"
 #include "proto/clock.h"
 #include "proto/yielding.h"
 
@@ -380,15 +381,6 @@ static void *scheduler_main(void *arg)
 
 /* ---- control thread ---- */
 
-static void scheduler_wake(struct scheduler *scheduler)
-{
-	uint64_t one = 1;
-	ssize_t n;
-
-	n = write(scheduler->options.event_fd, &one, sizeof(one));
-	(void)n;	/* EAGAIN: the counter is full, so it wakes anyway */
-}
-
 int scheduler_new(const struct scheduler_options *options, struct scheduler **ret_scheduler)
 {
 	struct scheduler *scheduler = calloc(1, sizeof(*scheduler));
@@ -440,7 +432,7 @@ struct scheduler *scheduler_free(struct scheduler *scheduler)
 		return NULL;
 	if (scheduler->started) {
 		atomic_store_explicit(&scheduler->stop, true, memory_order_release);
-		scheduler_wake(scheduler);
+		wake_engine(scheduler->options.event_fd);
 		pthread_join(scheduler->thread, NULL);
 		/* what is still asked for happens here, with the thread gone */
 		scheduler->copier = copier_free(scheduler->copier, scheduler->engine);
@@ -481,7 +473,7 @@ void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call)
 	call_push(&scheduler->incoming, call);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(&scheduler->options.beacon->awake, memory_order_relaxed))
-		scheduler_wake(scheduler);
+		wake_engine(scheduler->options.event_fd);
 }
 
 static void event_deliver(struct scheduler *scheduler, const struct event *event)
