@@ -49,6 +49,18 @@ struct request *request_new(struct connection *connection, Hccld__Control__Reque
 	return request;
 }
 
+static void close_fds(struct request *request)
+{
+	while (request->fd_count)
+		close_fdp(&request->fds[--request->fd_count]);
+}
+
+void request_forget(struct request *request)
+{
+	*request->text = '\0';
+	close_fds(request);
+}
+
 struct request *request_free(struct request *request)
 {
 	if (!request)
@@ -64,8 +76,7 @@ struct request *request_free(struct request *request)
 		request->memory = memory->next;
 		free(memory);
 	}
-	for (uint32_t i = 0; i < request->fd_count; i++)
-		close_fdp(&request->fds[i]);
+	close_fds(request);
 	hccld__control__request__free_unpacked(request->message, NULL);
 	request->user->requests--;
 	user_collect(request->user);
@@ -144,9 +155,7 @@ static void request_set_error(struct request *request, int r)
 
 	reply->cause = status_cause(r);
 	reply->body_case = HCCLD__CONTROL__REPLY__BODY__NOT_SET;
-	for (uint32_t i = 0; i < request->fd_count; i++)
-		close_fdp(&request->fds[i]);
-	request->fd_count = 0;
+	close_fds(request);
 	if (!*request->text && reply->cause == CAUSE_MEMORY)
 		snprintf(request->text, sizeof(request->text), "the node is out of memory");
 	else if (!*request->text && reply->cause == CAUSE_LIMIT)

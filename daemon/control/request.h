@@ -72,6 +72,8 @@ char *request_string(struct request *request, const char *string);
 /* Says why, and returns the negative errno of @cause for the handler to return. */
 int request_fail(struct request *request, enum cause cause, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* What a handler has left in it that failed: it may be handled again. */
+void request_forget(struct request *request);
 /*
  * Sends the reply: @r 0, or a negative errno with or without words by request_fail(). Frees the
  * request.

@@ -9,7 +9,6 @@
 #include "control/dispatch.h"
 #include "control/request.h"
 #include "control/user.h"
-#include "proto/cleanup.h"
 #include "proto/clock.h"
 #include "proto/status.h"
 
@@ -43,7 +42,6 @@ static bool may_be_repeated(const struct request *request)
 bool retry_hold(struct request *request, int r)
 {
 	struct control *control = request->control;
-
 	bool is_first = !request->held_until_ns;
 
 	if (!is_want(r) || control->is_leaving || !dispatch_begins(request) || !may_be_repeated(request))
@@ -71,10 +69,7 @@ static struct request *held_take(struct list *held)
 
 	list_remove(&request->held);
 	request->user->held--;
-	/* nothing of the last refusal */
-	*request->text = '\0';
-	while (request->fd_count)
-		close_fdp(&request->fds[--request->fd_count]);
+	request_forget(request);
 	return request;
 }
 
