@@ -158,23 +158,6 @@ static void check_refusal(struct raw_reply *reply, enum cause cause, const char 
 	raw_reply_free(reply);
 }
 
-static uint64_t free_memory(struct raw_client *client, uint64_t context)
-{
-	Hccld__Control__MemoryInfo info = HCCLD__CONTROL__MEMORY_INFO__INIT;
-	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	struct raw_reply reply;
-	uint64_t bytes;
-
-	info.context = context;
-	request.body_case = HCCLD__CONTROL__REQUEST__BODY_MEMORY_INFO;
-	request.memory_info = &info;
-	raw_call(client, &request, &reply);
-	check_eq_uint(reply.message->cause, 0);
-	bytes = reply.message->memory_info->free;
-	raw_reply_free(&reply);
-	return bytes;
-}
-
 TEST(memory_of_all_kinds_has_one_limit)
 {
 	struct raw_client client, other;
@@ -198,7 +181,7 @@ TEST(memory_of_all_kinds_has_one_limit)
 	ask_segment(&client, context, 1, 16 * MIB, &reply);
 	check_refusal(&reply, CAUSE_HOST_MEMORY, begin, "memory_per_tenant");
 	/* what is left is what is free, on a device that has more, and can be had, and what was given back */
-	check_eq_uint(free_memory(&client, context) / MIB, 7);
+	check_eq_uint(raw_free_memory(&client, context, NULL) / MIB, 7);
 	raw_allocate(&other, raw_open_context(&other, 1), 7 * MIB, NULL);
 	raw_free(&client, segment);
 	raw_allocate(&client, context, 40 * MIB, NULL);

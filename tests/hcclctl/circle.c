@@ -3,41 +3,7 @@
  * circle FILE: every rank waits for the one before it to send first, so that none ever does. Says "waiting", and ends with status 0 when
  * the operation ends with an error.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "acl/acl.h"
-#include "hccl/hccl.h"
-
-#define TRY(call)                                                                      \
-	do {                                                                           \
-		int code_ = (int)(call);                                               \
-		if (code_) {                                                           \
-			fprintf(stderr, "%s: %d %s\n", #call, code_, aclGetRecentErrMsg()); \
-			exit(1);                                                       \
-		}                                                                      \
-	} while (0)
-
-static void share(HcclRootInfo *root, uint32_t rank, const char *path)
-{
-	char part[4096];
-	FILE *file;
-
-	snprintf(part, sizeof(part), "%s.part", path);
-	if (rank == 0) {
-		TRY(HcclGetRootInfo(root));
-		file = fopen(part, "wb");
-		if (!file || fwrite(root, sizeof(*root), 1, file) != 1 || fclose(file) || rename(part, path))
-			exit(1);
-		return;
-	}
-	while (!(file = fopen(path, "rb")))
-		usleep(10000);
-	if (fread(root, sizeof(*root), 1, file) != 1)
-		exit(1);
-	fclose(file);
-}
+#include "tests/hcclctl/program.h"
 
 int main(int argc, char **argv)
 {

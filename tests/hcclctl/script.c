@@ -11,51 +11,14 @@
  * FILE may be table:FILE, a rank table; with OWN_ROOT in the environment each rank makes a root info, as none should.
  * Says "waiting" once the communicator is there. Ends with status 0, or with 1 and the text of the first error.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "acl/acl.h"
-#include "hccl/hccl.h"
+#include "tests/hcclctl/program.h"
 
 #define STREAMS 4
-#define TRY(call)                                                                      \
-	do {                                                                           \
-		int code_ = (int)(call);                                               \
-		if (code_) {                                                           \
-			fprintf(stderr, "%s: %d %s\n", #call, code_, aclGetRecentErrMsg()); \
-			exit(1);                                                       \
-		}                                                                      \
-	} while (0)
-
 static aclrtStream streams[STREAMS];
 static HcclComm comm;
 static char *data;
-
-static void share(HcclRootInfo *root, uint32_t rank, const char *path)
-{
-	char part[4096];
-	FILE *file;
-
-	if (getenv("OWN_ROOT")) {
-		TRY(HcclGetRootInfo(root));
-		return;
-	}
-	snprintf(part, sizeof(part), "%s.part", path);
-	if (rank == 0) {
-		TRY(HcclGetRootInfo(root));
-		file = fopen(part, "wb");
-		if (!file || fwrite(root, sizeof(*root), 1, file) != 1 || fclose(file) || rename(part, path))
-			exit(1);
-		return;
-	}
-	while (!(file = fopen(path, "rb")))
-		usleep(10000);
-	if (fread(root, sizeof(*root), 1, file) != 1)
-		exit(1);
-	fclose(file);
-}
 
 static void nap(void *ms)
 {
@@ -118,7 +81,10 @@ int main(int argc, char **argv)
 	if (strncmp(argv[1], "table:", 6) == 0) {
 		TRY(HcclCommInitClusterInfo(argv[1] + 6, rank, &comm));
 	} else {
-		share(&root, rank, argv[1]);
+		if (getenv("OWN_ROOT"))
+			TRY(HcclGetRootInfo(&root));
+		else
+			share(&root, rank, argv[1]);
 		TRY(HcclCommInitRootInfo(size, &root, rank, &comm));
 	}
 	for (int i = 0; i < STREAMS; i++)

@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* value_wait FILE: a stream waits for a value that nobody writes. Says "waiting", and ends with status 0 when that ends with an error. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "acl/acl.h"
-
-#define TRY(call)                                                                           \
-	do {                                                                                \
-		int code_ = (int)(call);                                                    \
-		if (code_) {                                                                \
-			fprintf(stderr, "%s: %d %s\n", #call, code_, aclGetRecentErrMsg()); \
-			exit(1);                                                            \
-		}                                                                           \
-	} while (0)
+#include "tests/hcclctl/program.h"
 
 int main(void)
 {

@@ -222,6 +222,25 @@ uint64_t raw_allocate(struct raw_client *client, uint64_t context, uint64_t byte
 	return segment;
 }
 
+uint64_t raw_free_memory(struct raw_client *client, uint64_t context, uint64_t *ret_total)
+{
+	Hccld__Control__MemoryInfo info = HCCLD__CONTROL__MEMORY_INFO__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	uint64_t bytes;
+
+	info.context = context;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_MEMORY_INFO;
+	request.memory_info = &info;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	bytes = reply.message->memory_info->free;
+	if (ret_total)
+		*ret_total = reply.message->memory_info->total;
+	raw_reply_free(&reply);
+	return bytes;
+}
+
 void raw_free(struct raw_client *client, uint64_t segment)
 {
 	Hccld__Control__FreeSegment free_segment = HCCLD__CONTROL__FREE_SEGMENT__INIT;

@@ -61,6 +61,8 @@ void raw_destroy_stream(struct raw_client *client, uint32_t stream);
 /* @ret_base: mapped, or NULL if not wanted. */
 uint64_t raw_allocate(struct raw_client *client, uint64_t context, uint64_t bytes, void **ret_base);
 void raw_free(struct raw_client *client, uint64_t segment);
+/* Of the context's device, in bytes. @ret_total: NULL if not wanted. */
+uint64_t raw_free_memory(struct raw_client *client, uint64_t context, uint64_t *ret_total);
 
 struct raw_root {
 	uint64_t key;
