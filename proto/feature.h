@@ -12,6 +12,8 @@
 #define HCCLD_FEATURE_MEMORY (UINT64_C(1) << 1) /* export and import of memory, descriptions of devices */
 #define HCCLD_FEATURE_COMM (UINT64_C(1) << 2)  /* rank tables, parts of communicators, suspend and resume, ending a join */
 #define HCCLD_FEATURE_TOOLS (UINT64_C(1) << 4) /* Farewell before a session is ended; KillSession, Drain, Ping, Monitor, list of streams */
+#define HCCLD_FEATURE_RESOURCES (UINT64_C(1) << 5) /* notifies, reductions, threads, registrations, channels, vector cores, lazy segments */
 
 /* What this build has. */
-#define HCCLD_FEATURES (HCCLD_FEATURE_TASKS | HCCLD_FEATURE_MEMORY | HCCLD_FEATURE_COMM | HCCLD_FEATURE_TOOLS)
+#define HCCLD_FEATURES \
+	(HCCLD_FEATURE_TASKS | HCCLD_FEATURE_MEMORY | HCCLD_FEATURE_COMM | HCCLD_FEATURE_TOOLS | HCCLD_FEATURE_RESOURCES)

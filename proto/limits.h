@@ -40,6 +40,9 @@
 #define HCCLD_UDI_MAX 128u
 #define HCCLD_PROCESS_NAME_MAX 64u
 #define HCCLD_SECRET_BYTES 32u
+#define HCCLD_TAG_MAX 256u	/* of registered memory and of an engine context, with the NUL: HCCL_RES_TAG_MAX_LEN + 1 */
+#define HCCLD_CHANNEL_MEMORIES_MAX 256u	/* registrations that one end of a channel exchanges */
+#define HCCLD_NOTIFIES_MAX 65536u	/* of a device: the budget may not be set higher */
 #define HCCLD_CGROUP_MAX 256u	/* the part of a cgroup's path that makes a tenant, with the NUL */
 #define HCCLD_COUNT_MAX 0x7FFFFFFFFull	/* elements of one item: SYS_MAX_COUNT of HCCL */
 #define HCCLD_BATCH_ITEMS_MAX (1u << 20)	/* items of one HcclBatchSendRecv */

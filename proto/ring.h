@@ -34,9 +34,16 @@ enum task_kind {
 	TASK_HOST = 5,		/* a function of the process, which keeps it itself; over when `host_done` has passed it */
 	TASK_WRITE = 6,		/* the 64 bit word at the place becomes `number` */
 	TASK_WAIT_VALUE = 7,	/* until the word at the place compares with `number` as `data_type` says (enum comparison) */
+	/* feature `resources`; no rank, but a time-out. May not run twice: `number` of the task is what they are about to store (proto/notify.h) */
+	TASK_NOTIFY_RECORD = 8,	/* the notify at the ITEM_PLACE changes: `data_type` is enum notify_change, `number` its operand (32 bit) */
+	/* until the notify at the ITEM_PLACE compares: `data_type` is enum notify_compare, `number` operand (low) and mask (high 32 bit);
+	 * with `peer` 1 its value becomes 0 in the same step */
+	TASK_NOTIFY_WAIT = 9,
+	TASK_REDUCE = 10,	/* two items: ITEM_REDUCE, ITEM_SOURCE */
 };
 
 #define TASK_NO_BLOCK 1u	/* flag of TASK_HOST: the stream goes on as soon as the function is due */
+#define TASK_KERNEL 2u		/* flag of TASK_HOST: it is a host kernel, of `epoch` blocks; for tools */
 
 enum comparison {
 	COMPARE_GREATER_EQUAL = 0,	/* word - number, as a signed number, is not negative */
@@ -68,7 +75,8 @@ enum item_kind {
 	ITEM_COPY = 3,		/* to (segment, offset) from the place in the following item slot (ITEM_SOURCE) */
 	ITEM_SOURCE = 4,
 	ITEM_FILL = 5,		/* `peer` holds the byte value */
-	ITEM_PLACE = 6,		/* of an event or a word: segment, offset (a multiple of 8); `number` is the client's */
+	ITEM_PLACE = 6,		/* of an event, a word, a notify: segment, offset (a multiple of 8); `number` is the client's */
+	ITEM_REDUCE = 7,	/* (segment, offset) = (segment, offset) op source, elements of `data_type`; `peer` is HcclReduceOp */
 };
 
 #define LANE_END 0xffffffffu

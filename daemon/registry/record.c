@@ -39,6 +39,11 @@ static const struct {
 	[RECORD_TENANT_KEY] = { sizeof(struct record_tenant_key), 1024 },
 	[RECORD_EXPORT] = { sizeof(struct record_export), 1u << 16 },
 	[RECORD_IMPORT] = { sizeof(struct record_import), 1u << 18 },
+	[RECORD_NOTIFIES] = { sizeof(struct record_notifies), 1u << 18 },
+	[RECORD_THREAD] = { sizeof(struct record_thread), 1u << 18 },
+	[RECORD_REGISTRATION] = { sizeof(struct record_registration), 1u << 16 },
+	[RECORD_CHANNEL] = { sizeof(struct record_channel), 1u << 16 },
+	[RECORD_CORES] = { sizeof(struct record_cores), 1u << 16 },
 };
 
 static_assert(offsetof(struct record_tenant, valid) + 8 == sizeof(struct record_tenant), "last");
@@ -54,6 +59,13 @@ static_assert(offsetof(struct record_tenant_key, valid) + 8 == sizeof(struct rec
 	      "last");
 static_assert(offsetof(struct record_export, valid) + 8 == sizeof(struct record_export), "last");
 static_assert(offsetof(struct record_import, valid) + 8 == sizeof(struct record_import), "last");
+static_assert(offsetof(struct record_notifies, valid) + 8 == sizeof(struct record_notifies),
+	      "last");
+static_assert(offsetof(struct record_thread, valid) + 8 == sizeof(struct record_thread), "last");
+static_assert(offsetof(struct record_registration, valid) + 8 == sizeof(struct record_registration),
+	      "last");
+static_assert(offsetof(struct record_channel, valid) + 8 == sizeof(struct record_channel), "last");
+static_assert(offsetof(struct record_cores, valid) + 8 == sizeof(struct record_cores), "last");
 
 struct registry_header {
 	uint64_t magic;

@@ -32,6 +32,11 @@ enum record_kind {
 	RECORD_TENANT_KEY,
 	RECORD_EXPORT,
 	RECORD_IMPORT,
+	RECORD_NOTIFIES,
+	RECORD_THREAD,
+	RECORD_REGISTRATION,
+	RECORD_CHANNEL,
+	RECORD_CORES,
 	RECORD_KINDS
 };
 
@@ -157,6 +162,50 @@ struct record_import {
 	uint64_t request;
 	uint32_t kind;
 	_Atomic uint32_t state; /* enum import_state */
+	_Atomic uint64_t valid;
+};
+
+/* Notifies of a context that were made together. */
+struct record_notifies {
+	uint64_t session, context;
+	uint32_t first, count;
+	_Atomic uint64_t valid;
+};
+
+struct record_thread {
+	uint64_t session, context;
+	uint64_t id, rank; /* within the session; rank 0: none */
+	uint32_t engine, stream, first_notify, notify_count;
+	uint32_t is_own_stream, reserved; /* made with it, and goes with it */
+	_Atomic uint64_t valid;
+};
+
+struct record_registration {
+	uint64_t session;
+	uint64_t id, rank, segment; /* within the session */
+	uint64_t offset, bytes;
+	char tag[HCCLD_TAG_MAX];
+	_Atomic uint64_t valid;
+};
+
+/* One end of a channel; the imports that it has brought are found by its id. */
+struct record_channel {
+	uint64_t session;
+	uint64_t id, rank, buffer; /* within the session */
+	uint32_t peer, engine, protocol;
+	uint32_t first_notify, notify_count;
+	uint32_t registration_count;
+	_Atomic uint32_t state; /* enum channel_state */
+	uint32_t reserved;
+	uint64_t registrations[HCCLD_CHANNEL_MEMORIES_MAX]; /* within the session */
+	_Atomic uint64_t valid;
+};
+
+/* Vector cores that a stream holds. */
+struct record_cores {
+	uint64_t session, context;
+	uint32_t stream;
+	_Atomic uint32_t count;
 	_Atomic uint64_t valid;
 };
 
