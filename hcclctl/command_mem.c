@@ -10,22 +10,23 @@
 
 /* Sums over all pages. */
 static struct sums {
-	uint64_t device, host, side, rings, regions;
+	uint64_t device, buffers, host, side, rings, regions;
 } sums;
 
 static uint64_t use_total(const Hccld__Control__MemoryUse *use)
 {
-	return use->device + use->host + use->side + use->rings + use->regions;
+	return use->device + use->buffers + use->host + use->side + use->rings + use->regions;
 }
 
 static uint64_t sums_total(void)
 {
-	return sums.device + sums.host + sums.side + sums.rings + sums.regions;
+	return sums.device + sums.buffers + sums.host + sums.side + sums.rings + sums.regions;
 }
 
 static void sums_add(const Hccld__Control__MemoryUse *use)
 {
 	sums.device += use->device;
+	sums.buffers += use->buffers;
 	sums.host += use->host;
 	sums.side += use->side;
 	sums.rings += use->rings;
@@ -36,9 +37,9 @@ static struct table *mem_table(const struct options *options)
 {
 	static const struct column columns[] = {
 		{ "OWNER", COLUMN_LEFT },   { "PID", COLUMN_RIGHT },   { "UID", COLUMN_RIGHT },
-		{ "NAME", COLUMN_LEFT },    { "DEVICE", COLUMN_RIGHT }, { "HOST", COLUMN_RIGHT },
-		{ "SIDE", COLUMN_RIGHT },   { "RINGS", COLUMN_RIGHT },  { "REGIONS", COLUMN_RIGHT },
-		{ "TOTAL", COLUMN_RIGHT },
+		{ "NAME", COLUMN_LEFT },    { "DEVICE", COLUMN_RIGHT }, { "BUFFERS", COLUMN_RIGHT },
+		{ "HOST", COLUMN_RIGHT },   { "SIDE", COLUMN_RIGHT },   { "RINGS", COLUMN_RIGHT },
+		{ "REGIONS", COLUMN_RIGHT }, { "TOTAL", COLUMN_RIGHT },
 	};
 
 	return table_new(columns, sizeof(columns) / sizeof(columns[0]));
@@ -85,6 +86,7 @@ static void mem_rows(struct table *table, const Hccld__Control__ListReply *page,
 		number_cell(table, use->uid, !is_daemon);
 		table_cell(table, "%s", use->name);
 		size_cell(table, use->device);
+		size_cell(table, use->buffers);
 		size_cell(table, use->host);
 		size_cell(table, use->side);
 		size_cell(table, use->rings);
@@ -109,6 +111,7 @@ static void mem_json(cJSON *array, const Hccld__Control__ListReply *page)
 			json_number(object, "uid", use->uid);
 		json_text(object, "name", use->name);
 		json_number(object, "device", use->device);
+		json_number(object, "buffers", use->buffers);
 		json_number(object, "host", use->host);
 		json_number(object, "side", use->side);
 		json_number(object, "rings", use->rings);
@@ -176,8 +179,9 @@ static const struct listing devices = {
 static const struct listing uses = {
 	.help = "Usage: hcclctl mem [OPTIONS]\n\n"
 		"The memory that hccld backs: of each device, then of each process and communicator by kind.\n"
-		"DEVICE is what programs allocate on devices, HOST pinned host memory, SIDE the items of large\n"
-		"batches, RINGS the queues of streams, REGIONS what ranks share and the daemon's own books.\n"
+		"DEVICE is what programs allocate on devices, BUFFERS what they have touched of the HCCL buffers of\n"
+		"communicators, HOST pinned host memory, SIDE the items of large batches, RINGS the queues of\n"
+		"streams, REGIONS what ranks share and the daemon's own books.\n"
 		"Without being root you see your own; devices are those of all.\n",
 	.kind = HCCLD__CONTROL__LIST__KIND__MEMORY,
 	.name = "memory",

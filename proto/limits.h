@@ -31,6 +31,7 @@
 #define HCCLD_IMPORTS_PER_USER 131072u
 #define HCCLD_CONTEXTS_PER_USER 16384u	/* in all user namespaces: a quarter of what the daemon can hold */
 #define HCCLD_RANKS_PER_USER 65536u	/* also those that wait for others: a quarter of what the daemon can hold */
+#define HCCLD_BUFFER_BYTES_PER_USER (1ull << 43)	/* address space of HCCL buffers: a sixteenth of what the daemon has */
 #define HCCLD_TENANTS_PER_USER 256u	/* user namespaces of one user: a quarter of what the daemon can hold */
 #define HCCLD_EXPORT_PIDS_MAX 128u	/* processes that may import by one key */
 #define HCCLD_KEY_BYTES_MAX 32u		/* of a key; or 8, for handles that are one number */

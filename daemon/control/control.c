@@ -18,10 +18,13 @@
 #include "proto/cleanup.h"
 #include "proto/status.h"
 #include "registry/comm.h"
+#include "registry/lazy.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/tenant.h"
 #include "scheduler/scheduler.h"
+
+#define LAZY_MS 1000 /* between two looks when nobody asks */
 
 /* Any thread. */
 static void control_notify(void *data)
@@ -65,6 +68,20 @@ static void control_type_mismatch(void *data, uint64_t comm_id, uint32_t source,
 static void control_comm_gone(void *data, const struct comm *comm)
 {
 	monitor_comm(data, "comm-gone", comm, CAUSE_NONE, "");
+}
+
+static void control_look(void *data)
+{
+	struct control *control = data;
+
+	lazy_look(control->registry);
+	if (list_is_empty(&control->registry->lazy))
+		loop_timer_stop(control->lazy_timer);
+}
+
+void control_watch_lazy(struct control *control)
+{
+	loop_timer_start(control->lazy_timer, LAZY_MS, LAZY_MS);
 }
 
 static int control_start_scheduler(struct control *control)
@@ -124,6 +141,7 @@ struct control *control_free(struct control *control)
 	control->scheduler = scheduler_free(control->scheduler);
 	/* the loop turns once more: nothing of ours but the jobs may be on it */
 	loop_timer_free(control->retry_timer);
+	loop_timer_free(control->lazy_timer);
 	loop_timer_free(control->join_timer);
 	loop_timer_free(control->turn_timer);
 	loop_wake_free(control->wake);
@@ -172,6 +190,9 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	r = loop_timer_new(loop, retry_held, control, &control->retry_timer);
 	if (r < 0)
 		return r;
+	r = loop_timer_new(loop, control_look, control, &control->lazy_timer);
+	if (r < 0)
+		return r;
 	r = loop_timer_new(loop, users_take_turns, control, &control->turn_timer);
 	if (r < 0)
 		return r;
@@ -180,6 +201,7 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 		return r;
 	control_adopt(control);
 	teardown_orphans(control);
+	control_watch_lazy(control);
 	r = listener_new(control, listen_fd, &control->listener);
 	if (r < 0)
 		return r;

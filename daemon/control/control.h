@@ -64,6 +64,7 @@ struct control {
 	struct list held; /* requests, retry.h */
 	struct loop_timer *retry_timer;
 	uint32_t ending_count; /* sessions that are about to end, or ending */
+	struct loop_timer *lazy_timer; /* while there are HCCL buffers */
 	struct loop_timer *join_timer; /* the earliest deadline of all joins */
 	uint64_t started_ns;
 	bool is_stopping;     /* the scheduler is being freed: nothing more for the engine */
@@ -80,6 +81,8 @@ struct control {
  */
 int control_new(const struct control_options *options, struct loop *loop, struct registry *registry,
 		int listen_fd, struct control **ret_control);
+/* There is an HCCL buffer: what is touched of it is looked at from time to time. */
+void control_watch_lazy(struct control *control);
 /* Those that can change while it serves: what new sessions get. Strings as at control_new(). */
 void control_set_options(struct control *control, const struct control_options *options);
 /*

@@ -15,6 +15,7 @@
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/lazy.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/waiting.h"
@@ -397,6 +398,7 @@ int handle_list(struct request *request)
 	struct page page = { .request = request, .after = list->after };
 	int r;
 
+	lazy_look(request->control->registry);
 	hccld__control__list_reply__init(reply);
 	page.entries = request_alloc(request, HCCLD_LIST_PAGE * sizeof(*page.entries));
 	if (!page.entries)

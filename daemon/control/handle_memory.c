@@ -17,7 +17,9 @@
 #include "control/tenants.h"
 #include "control/user.h"
 #include "proto/cleanup.h"
+#include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/lazy.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -78,6 +80,20 @@ static int allocation_reply(struct request *request, const struct segment *segme
 	return request_add_fd(request, segment->memory.fd);
 }
 
+/* What segment_new() said. */
+static int allocation_refuse(struct request *request, const struct session *session, int error)
+{
+	if (error == -EUSERS)
+		return tenants_refuse(request, CAUSE_LIMIT, session->quota, QUOTA_DESCRIPTORS, 1);
+	if (error == -EDQUOT)
+		return request_fail(
+			request, CAUSE_LIMIT,
+			"this process has %" PRIu32
+			" memory segments; a process has at most %u, and the daemon as many descriptors as its limit of open files allows",
+			session->segment_slots.used, HCCLD_SEGMENTS_PER_SESSION);
+	return error;
+}
+
 static int allocation_publish(struct allocation *allocation)
 {
 	struct request *request = allocation->request;
@@ -99,16 +115,8 @@ static int allocation_publish(struct allocation *allocation)
 		return request_fail(request, CAUSE_ABORTED,
 				    "the device was reset while memory was allocated on it");
 	r = segment_new(context, allocation->kind, &allocation->memory, &segment);
-	if (r == -EUSERS)
-		return tenants_refuse(request, CAUSE_LIMIT, session->quota, QUOTA_DESCRIPTORS, 1);
-	if (r == -EDQUOT)
-		return request_fail(
-			request, CAUSE_LIMIT,
-			"this process has %" PRIu32
-			" memory segments; a process has at most %u, and the daemon as many descriptors as its limit of open files allows",
-			session->segment_slots.used, HCCLD_SEGMENTS_PER_SESSION);
 	if (r < 0)
-		return r;
+		return allocation_refuse(request, session, r);
 	/* charged to the segment from here on */
 	allocation->bytes = 0;
 	r = allocation_reply(request, segment);
@@ -171,6 +179,47 @@ static struct allocation *allocation_new(struct request *request, struct context
 	return allocation;
 }
 
+static int lazy_refuse(struct request *request, const struct session *session, uint64_t bytes, int error)
+{
+	if (error == -EFBIG)
+		return request_fail(request, CAUSE_MEMORY,
+				    "HCCL buffers of the processes of uid %" PRIu32 " take %" PRIu64 " GiB of addresses and this one %" PRIu64
+				    ", one user may have %llu; use smaller ones (HCCL_BUFFSIZE, hcclBufferSize) or destroy communicators",
+				    session->uid, session->quota->buffer_bytes >> 30, bytes >> 30, HCCLD_BUFFER_BYTES_PER_USER >> 30);
+	return allocation_refuse(request, session, error);
+}
+
+/* The HCCL buffer of a rank: the one it has, or a new one. */
+static int handle_allocate_lazy(struct request *request, struct context *context)
+{
+	const Hccld__Control__AllocateSegment *allocate = request->message->allocate_segment;
+	struct session *session = context->session;
+	struct rank *rank = session_rank(session, allocate->lazy_rank);
+	struct segment *segment;
+	int r;
+
+	if (!rank || rank->context != context)
+		return request_fail(request, CAUSE_BAD_HANDLE,
+				    "this process has no such rank of a communicator on this device: it was destroyed, or its device was reset");
+	if (allocate->kind != HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__DEVICE)
+		return request_fail(request, CAUSE_ARGUMENT, "an HCCL buffer is device memory, not memory of kind %d", (int)allocate->kind);
+	if (rank->buffer)
+		return allocation_reply(request, rank->buffer);
+	/* it takes nothing yet, but where nothing is left nothing of it could be used */
+	r = session_charge(session, context->device, PAGE);
+	if (r < 0)
+		return allocation_exhausted(request, session, context->device, PAGE, r);
+	session_refund(session, context->device, PAGE);
+	r = allocate->bytes > BYTES_MAX ? -EFBIG : lazy_new(rank, (allocate->bytes + PAGE - 1) / PAGE * PAGE, &segment);
+	if (r < 0)
+		return lazy_refuse(request, session, allocate->bytes, r);
+	control_watch_lazy(request->control);
+	r = allocation_reply(request, segment);
+	if (r < 0)
+		teardown_lost_segment(request->control, segment);
+	return r;
+}
+
 int handle_allocate_segment(struct request *request)
 {
 	const Hccld__Control__AllocateSegment *allocate = request->message->allocate_segment;
@@ -185,9 +234,12 @@ int handle_allocate_segment(struct request *request)
 	if (!segment_kind_is_known((uint32_t)allocate->kind))
 		return request_fail(request, CAUSE_ARGUMENT, "there is no memory of kind %d",
 				    (int)allocate->kind);
-	if (allocate->bytes == 0 || allocate->bytes > BYTES_MAX)
+	if (allocate->bytes == 0 || (allocate->bytes > BYTES_MAX && !allocate->lazy_rank))
 		return request_fail(request, CAUSE_ARGUMENT,
 				    "%" PRIu64 " bytes: a segment has at least 1", allocate->bytes);
+	lazy_look(session->registry);
+	if (allocate->lazy_rank)
+		return handle_allocate_lazy(request, context);
 	bytes = (allocate->bytes + PAGE - 1) / PAGE * PAGE;
 	allocation = allocation_new(request, context, (enum segment_kind)allocate->kind, bytes);
 	if (!allocation)
@@ -245,6 +297,7 @@ int handle_memory_info(struct request *request)
 
 	if (!context)
 		return request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
+	lazy_look(session->registry);
 	account = &session->registry->devices[context->device].memory;
 	hccld__control__memory_info_reply__init(reply);
 	reply->total = account->total;

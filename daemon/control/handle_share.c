@@ -13,6 +13,7 @@
 #include "control/teardown.h"
 #include "proto/cleanup.h"
 #include "registry/context.h"
+#include "registry/lazy.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -327,6 +328,7 @@ int handle_describe_device(struct request *request)
 				    "there is no device %" PRIu32 ": hccld has %" PRIu32
 				    " devices, counted from 0",
 				    device, registry->device_count);
+	lazy_look(request->control->registry);
 	hccld__control__describe_device_reply__init(reply);
 	reply->uuid.data = request_alloc(request, UUID_BYTES);
 	if (!reply->uuid.data)

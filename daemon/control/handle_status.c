@@ -14,6 +14,7 @@
 #include "registry/comm.h"
 #include "registry/cycle.h"
 #include "registry/reason.h"
+#include "registry/lazy.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/waiting.h"
@@ -298,6 +299,7 @@ int handle_status(struct request *request)
 	char buffer[VERDICT_MAX];
 	struct text text;
 
+	lazy_look(request->control->registry);
 	hccld__control__status_reply__init(reply);
 	reply->version = (char *)control->options.version;
 	reply->pid = (uint32_t)getpid();

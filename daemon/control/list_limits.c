@@ -195,12 +195,13 @@ static Hccld__Control__MemoryUse *use_of_session(struct request *request,
 		if (!session->contexts[i])
 			continue;
 		list_for_each(struct segment, segment, &session->contexts[i]->segments, link) {
-			uint64_t *sum = segment->kind == SEGMENT_DEVICE ? &use->device
+			uint64_t *sum = segment->rank			? &use->buffers
+					: segment->kind == SEGMENT_DEVICE ? &use->device
 					: segment->kind == SEGMENT_HOST ? &use->host
 									: &use->side;
 
 			/* what was imported is its owner's */
-			*sum += segment->is_import ? 0 : segment->memory.bytes;
+			*sum += segment->is_import ? 0 : segment->charged;
 		}
 	}
 	return use;

@@ -20,6 +20,7 @@
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/lazy.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -256,19 +257,21 @@ static void teardown_done(void *arg)
 	}
 }
 
-static void rank_close(struct teardown *teardown, struct rank *rank, enum member_word word,
-		       int32_t exit)
-{
-	rank->is_closing = true;
-	rank_announce(rank, word, exit);
-	move(&teardown->ranks, &rank->link);
-}
-
 static void segment_close(struct teardown *teardown, struct segment *segment)
 {
 	segment->is_closing = true;
 	segment_retire(segment);
 	move(&teardown->segments, &segment->link);
+}
+
+static void rank_close(struct teardown *teardown, struct rank *rank, enum member_word word,
+		       int32_t exit)
+{
+	rank->is_closing = true;
+	rank_announce(rank, word, exit);
+	if (rank->buffer)
+		segment_close(teardown, rank->buffer);
+	move(&teardown->ranks, &rank->link);
 }
 
 static void stream_close(struct teardown *teardown, struct stream *stream)
@@ -424,7 +427,7 @@ void teardown_orphans(struct control *control)
 			if (!session->contexts[i])
 				continue;
 			list_for_each(struct segment, segment, &session->contexts[i]->segments, link)
-				if (segment->is_orphan && list_is_empty(&segment->imports))
+				if ((segment->is_orphan && list_is_empty(&segment->imports)) || lazy_is_stray(segment))
 					teardown_lost_segment(control, segment);
 		}
 }

@@ -34,7 +34,7 @@ void teardown_lost_rank(struct control *control, struct rank *rank);
 /* Answers @request when no copy touches @bytes at @offset of @segment, which stays. */
 int teardown_settle(struct request *request, struct segment *segment, uint64_t offset,
 		    uint64_t bytes);
-/* Memory that its process has freed and nobody imports any more: after a restart. */
+/* Memory that its process has freed and nobody imports any more, buffers whose rank has left: after a restart. */
 void teardown_orphans(struct control *control);
 /*
  * For a request that comes again after a restart, whose object is gone or going: answers when all

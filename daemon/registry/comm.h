@@ -18,6 +18,7 @@
 
 struct quota;
 struct registry;
+struct segment;
 struct session;
 struct text;
 
@@ -92,6 +93,7 @@ struct rank {
 	uint64_t request; /* id of the request that joined */
 	uint32_t record;
 	bool is_closing;
+	struct segment *buffer; /* HCCL buffer, lazy.h; NULL: it has none */
 	char name[HCCLD_COMM_NAME_MAX]; /* as its process calls the communicator */
 };
 

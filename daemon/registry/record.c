@@ -44,6 +44,7 @@ static const struct {
 	[RECORD_REGISTRATION] = { sizeof(struct record_registration), 1u << 16 },
 	[RECORD_CHANNEL] = { sizeof(struct record_channel), 1u << 16 },
 	[RECORD_CORES] = { sizeof(struct record_cores), 1u << 16 },
+	[RECORD_LAZY] = { sizeof(struct record_lazy), 1u << 18 },
 };
 
 static_assert(offsetof(struct record_tenant, valid) + 8 == sizeof(struct record_tenant), "last");
@@ -66,6 +67,7 @@ static_assert(offsetof(struct record_registration, valid) + 8 == sizeof(struct r
 	      "last");
 static_assert(offsetof(struct record_channel, valid) + 8 == sizeof(struct record_channel), "last");
 static_assert(offsetof(struct record_cores, valid) + 8 == sizeof(struct record_cores), "last");
+static_assert(offsetof(struct record_lazy, valid) + 8 == sizeof(struct record_lazy), "last");
 
 struct registry_header {
 	uint64_t magic;

@@ -37,6 +37,7 @@ enum record_kind {
 	RECORD_REGISTRATION,
 	RECORD_CHANNEL,
 	RECORD_CORES,
+	RECORD_LAZY,
 	RECORD_KINDS
 };
 
@@ -206,6 +207,13 @@ struct record_cores {
 	uint64_t session, context;
 	uint32_t stream;
 	_Atomic uint32_t count;
+	_Atomic uint64_t valid;
+};
+
+/* The HCCL buffer of a rank, beside the record of its segment; written before that and removed after it. */
+struct record_lazy {
+	uint64_t session;
+	uint64_t segment, rank; /* within the session */
 	_Atomic uint64_t valid;
 };
 

@@ -205,6 +205,7 @@ int registry_new(const struct registry_options *options, const struct descriptor
 	list_init(&registry->sessions);
 	list_init(&registry->comms);
 	list_init(&registry->quotas);
+	list_init(&registry->lazy);
 	registry->limits = options->limits;
 	if (gethostname(registry->node, sizeof(registry->node)) < 0)
 		registry->node[0] = 0;

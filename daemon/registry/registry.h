@@ -40,6 +40,8 @@ struct registry {
 	struct holder comm_holder;	      /* communicator regions, in `host` */
 	struct list tenants, sessions, comms; /* by growing id */
 	struct list quotas;
+	struct list lazy; /* HCCL buffers, lazy.h */
+	uint64_t lazy_looked_ns, lazy_took_ns;
 	uint64_t quota_serial;
 	struct quota_limits limits; /* of each tenant; may change at any time */
 	struct idmap session_ids, comm_ids, comm_keys;

@@ -10,6 +10,7 @@
 #include "base/namespace.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/lazy.h"
 #include "registry/record.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
@@ -339,6 +340,7 @@ void registry_restore(struct registry *registry)
 	restore_shares(registry);
 	restore_comms(registry);
 	restore_ranks(registry);
+	lazy_restore(registry);
 	drop_extents(registry);
 	list_for_each(struct comm, comm, &registry->comms, link)
 		if (comm->state == COMM_READY)

@@ -9,7 +9,9 @@
 
 #include "base/memfd.h"
 #include "proto/cleanup.h"
+#include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/lazy.h"
 #include "registry/quota.h"
 #include "registry/registry.h"
 #include "registry/session.h"
@@ -60,6 +62,7 @@ struct segment *segment_alloc(void)
 	list_init(&segment->imports);
 	list_init(&segment->exports);
 	list_init(&segment->import_link);
+	list_init(&segment->lazy_link);
 	segment->memory.fd = -1;
 	return segment;
 }
@@ -70,6 +73,7 @@ struct segment *segment_free(struct segment *segment)
 		return NULL;
 	list_for_each(struct export, export, &segment->exports, link)
 		free(export);
+	list_remove(&segment->lazy_link);
 	memfd_unmap(segment->memory.base, segment->memory.bytes);
 	close_fdp(&segment->memory.fd);
 	free(segment);
@@ -99,13 +103,39 @@ void segment_publish(struct segment *segment)
 	atomic_store_explicit(&view->id, segment->id, memory_order_release);
 }
 
-int segment_new(struct context *context, enum segment_kind kind, struct segment_memory *memory,
-		struct segment **ret_segment)
+/* Descriptor and records. */
+static int segment_store(struct segment *segment, const struct segment_memory *memory)
+{
+	struct session *session = segment->context->session;
+	struct registry *registry = session->registry;
+	const struct record_segment record = { .session = session->view.id,
+					       .context = segment->context->id,
+					       .id = segment->id,
+					       .serial = segment->serial,
+					       .bytes = memory->bytes,
+					       .kind = segment->kind };
+	int r;
+
+	r = segment->rank ? lazy_record(segment) : 0;
+	if (r < 0)
+		return r;
+	r = store_add(registry->store, STORE_SEGMENT, segment->serial, memory->fd);
+	if (r == 0) {
+		r = records_add(registry->records, RECORD_SEGMENT, &record, &segment->record);
+		if (r < 0)
+			store_remove(registry->store, STORE_SEGMENT, segment->serial);
+	}
+	if (r < 0 && segment->rank)
+		records_remove(registry->records, RECORD_LAZY, segment->lazy_record);
+	return r;
+}
+
+/* @rank: 0, or the handle of the rank whose HCCL buffer it is. */
+static int segment_make(struct context *context, enum segment_kind kind, uint64_t rank, struct segment_memory *memory,
+			struct segment **ret_segment)
 {
 	struct session *session = context->session;
-	struct registry *registry = session->registry;
 	CLEANUP(freep) struct segment *segment = segment_alloc();
-	struct record_segment record;
 	uint32_t index;
 	int r;
 
@@ -120,30 +150,32 @@ int segment_new(struct context *context, enum segment_kind kind, struct segment_
 	}
 	segment->context = context;
 	segment->kind = kind;
+	segment->rank = rank;
 	segment->id = session_next_id(session, index);
-	segment->serial = records_next_id(registry->records);
-	record = (struct record_segment){ .session = session->view.id,
-					  .context = context->id,
-					  .id = segment->id,
-					  .serial = segment->serial,
-					  .bytes = memory->bytes,
-					  .kind = kind };
-	r = store_add(registry->store, STORE_SEGMENT, segment->serial, memory->fd);
-	if (r == 0) {
-		r = records_add(registry->records, RECORD_SEGMENT, &record, &segment->record);
-		if (r < 0)
-			store_remove(registry->store, STORE_SEGMENT, segment->serial);
-	}
+	segment->serial = records_next_id(session->registry->records);
+	r = segment_store(segment, memory);
 	if (r < 0) {
 		slots_give(&session->segment_slots, index);
 		session_give(session, QUOTA_DESCRIPTORS, 1);
 		return r;
 	}
 	segment->memory = *memory;
+	segment->charged = rank ? 0 : memory->bytes;
 	*memory = (struct segment_memory){ .fd = -1 };
 	segment_publish(segment);
 	*ret_segment = take_ptr(&segment);
 	return 0;
+}
+
+int segment_new(struct context *context, enum segment_kind kind, struct segment_memory *memory,
+		struct segment **ret_segment)
+{
+	return segment_make(context, kind, 0, memory, ret_segment);
+}
+
+int segment_new_lazy(struct rank *rank, struct segment_memory *memory, struct segment **ret_segment)
+{
+	return segment_make(rank->context, SEGMENT_DEVICE, rank->handle, memory, ret_segment);
 }
 
 int segment_restore(struct context *context, uint32_t index, int fd)
@@ -178,6 +210,7 @@ int segment_restore(struct context *context, uint32_t index, int fd)
 	segment->kind = (enum segment_kind)record->kind;
 	segment->record = index;
 	segment->memory = (struct segment_memory){ take_fd(&owned_fd), base, record->bytes };
+	segment->charged = record->bytes;
 	session_force(session, segment_device(context, segment->kind), record->bytes);
 	session_take_back(session, QUOTA_DESCRIPTORS, 1);
 	segment_publish(take_ptr(&segment));
@@ -239,6 +272,7 @@ void segment_retire_words(struct segment *segment)
 
 void segment_retire(struct segment *segment)
 {
+	lazy_close(segment);
 	segment_retire_words(segment);
 	share_end(segment);
 }
@@ -264,8 +298,10 @@ void segment_remove(struct segment *segment)
 	} else {
 		records_remove(registry->records, RECORD_SEGMENT, segment->record);
 		store_remove(registry->store, STORE_SEGMENT, segment->serial);
-		session_refund(session, segment_device(segment->context, segment->kind),
-			       segment->memory.bytes);
+		/* after the segment's own: a record without a segment is dropped by the next process */
+		if (segment->rank)
+			lazy_forget(segment);
+		session_refund(session, segment_device(segment->context, segment->kind), segment->charged);
 		session_give(session, QUOTA_DESCRIPTORS, 1);
 	}
 	session->segments[index] = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a session: a sealed memfd, backed in full. Control thread, but what is said to be for
- * any thread.
+ * Memory of a session: a sealed memfd, backed in full, but for HCCL buffers (lazy.h). Control
+ * thread, but what is said to be for any thread.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "proto/event.h"
 
 struct context;
+struct rank;
 struct registry;
 
 enum segment_kind {
@@ -45,6 +46,11 @@ struct segment {
 	uint64_t offset;	 /* in the origin's memory */
 	uint64_t export_id;	 /* of the key it came by */
 	uint64_t request;	 /* id of the request that made it: it may come again */
+	uint64_t charged;	 /* bytes on the accounts */
+	/* of an HCCL buffer, lazy.h */
+	uint64_t rank; /* handle of the rank whose buffer it is; 0: it is none */
+	struct list lazy_link; /* registry->lazy until it is retired */
+	uint32_t lazy_record;
 };
 
 /* Any thread. -ENOMEM: the node has no memory left. @bytes: whole pages. */
@@ -64,6 +70,8 @@ uint32_t segment_device(const struct context *context, enum segment_kind kind);
  */
 int segment_new(struct context *context, enum segment_kind kind, struct segment_memory *memory,
 		struct segment **ret_segment);
+/* The same for the HCCL buffer of @rank: @memory is not charged. By lazy_new(). */
+int segment_new_lazy(struct rank *rank, struct segment_memory *memory, struct segment **ret_segment);
 /* Charges it too. Takes @fd. */
 int segment_restore(struct context *context, uint32_t index, int fd);
 /* Into the tables of session and engine: the last step of making a segment of any kind. */

@@ -141,6 +141,113 @@ TEST(sizes_and_kinds_are_checked)
 	stop();
 }
 
+static void allocate_lazy(struct raw_client *client, uint64_t context, int kind, uint64_t rank, uint64_t bytes, struct raw_reply *reply)
+{
+	Hccld__Control__AllocateSegment message = HCCLD__CONTROL__ALLOCATE_SEGMENT__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+
+	message.context = context;
+	message.kind = (Hccld__Control__AllocateSegment__Kind)kind;
+	message.bytes = bytes;
+	message.lazy_rank = rank;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_ALLOCATE_SEGMENT;
+	request.allocate_segment = &message;
+	raw_call(client, &request, reply);
+}
+
+/* Returns the segment; *@ret_bytes: its size. */
+static uint64_t buffer_of(struct raw_client *client, uint64_t context, uint64_t rank, uint64_t bytes, uint64_t *ret_bytes)
+{
+	struct raw_reply reply;
+	uint64_t segment;
+
+	allocate_lazy(client, context, 0, rank, bytes, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	check_eq_uint(reply.packet.fd_count, 1);
+	segment = reply.message->allocate_segment->segment;
+	*ret_bytes = reply.message->allocate_segment->bytes;
+	raw_reply_free(&reply);
+	return segment;
+}
+
+static uint64_t join_alone(struct raw_client *client, uint64_t context)
+{
+	struct raw_reply reply;
+	struct raw_root root;
+	uint64_t rank;
+
+	raw_root_info(client, &root);
+	raw_join_send(client, &root, 0, 1, context, 10000);
+	check_eq_int(raw_receive(client, &reply), 0);
+	check_eq_uint(reply.message->cause, 0);
+	rank = reply.message->join_comm->rank;
+	raw_reply_free(&reply);
+	return rank;
+}
+
+/* One for each rank, of a size of its first asking; given back, it may be made again. */
+TEST(buffers_of_ranks_are_made_once)
+{
+	struct raw_client client;
+	uint64_t context, rank, first, second, bytes;
+
+	start();
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	context = raw_open_context(&client, 0);
+	rank = join_alone(&client, context);
+	first = buffer_of(&client, context, rank, 400 * MIB + 1, &bytes);
+	check_eq_uint(bytes, 400 * MIB + 4096);
+	check_eq_uint(buffer_of(&client, context, rank, 1, &bytes), first);
+	check_eq_uint(bytes, 400 * MIB + 4096);
+	check_eq_uint(free_memory(&client, context), 64 * MIB);
+	raw_free(&client, first);
+	second = buffer_of(&client, context, rank, 4096, &bytes);
+	check_ne_uint(second, first);
+	check_eq_uint(bytes, 4096);
+	raw_leave(&client, rank);
+	raw_client_stop(&client);
+	stop();
+}
+
+TEST(buffers_need_a_rank_of_that_device)
+{
+	struct raw_client client;
+	uint64_t first, second, rank, left, bytes;
+	struct raw_reply reply;
+
+	start();
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	first = raw_open_context(&client, 0);
+	second = raw_open_context(&client, 1);
+	rank = join_alone(&client, first);
+	left = join_alone(&client, first);
+	raw_leave(&client, left);
+	const struct {
+		uint64_t context, rank;
+		int kind;
+		uint64_t bytes;
+		enum cause cause;
+	} cases[] = {
+		{ first, rank + 1, 0, 4096, CAUSE_BAD_HANDLE },	{ first, UINT64_MAX, 0, 4096, CAUSE_BAD_HANDLE },
+		{ first, left, 0, 4096, CAUSE_BAD_HANDLE },	{ second, rank, 0, 4096, CAUSE_BAD_HANDLE },
+		{ first + 0x10000, rank, 0, 4096, CAUSE_BAD_HANDLE }, { first, rank, 1, 4096, CAUSE_ARGUMENT },
+		{ first, rank, 2, 4096, CAUSE_ARGUMENT },	{ first, rank, 0, 0, CAUSE_ARGUMENT },
+		{ first, rank, 0, UINT64_MAX, CAUSE_MEMORY },	{ first, rank, 0, 1ull << 45, CAUSE_MEMORY },
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		allocate_lazy(&client, cases[i].context, cases[i].kind, cases[i].rank, cases[i].bytes, &reply);
+		check_eq_uint(reply.message->cause, cases[i].cause);
+		raw_reply_free(&reply);
+	}
+	/* addresses that are given back may be had again */
+	for (int i = 0; i < 3; i++) {
+		raw_free(&client, buffer_of(&client, first, rank, 6ull << 40, &bytes));
+		check_eq_uint(bytes, 6ull << 40);
+	}
+	raw_client_stop(&client);
+	stop();
+}
+
 /* A sealed, backed memory, that reads as zeros in lingering mappings once it is freed. */
 TEST(freed_memory_is_gone_whatever_maps_it)
 {

@@ -133,6 +133,8 @@ static size_t pack_allocate_segment(struct parts *parts, unsigned char *data)
 	if (message.kind == 4)
 		message.kind = HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__EVENT;
 	message.bytes = input_size(parts->input);
+	if (input_byte(parts->input) % 4 == 3)
+		message.lazy_rank = numbers_take(parts->numbers, parts->input);
 	return PACK(parts, data);
 }
 
