@@ -13,7 +13,6 @@
 #include "hcomm/hcomm_channel.h"
 
 /* hccl/hccl_res.h */
-UNBUILT_HCCL(HcclGetHcclBuffer, (HcclComm comm, void **buffer, uint64_t *size))
 UNBUILT_HCCL(HcclThreadAcquire, (HcclComm comm, CommEngine engine, uint32_t threadNum,
 		uint32_t notifyNumPerThread, ThreadHandle *threads))
 UNBUILT_HCCL(HcclThreadAcquireWithStream, (HcclComm comm, CommEngine engine, aclrtStream stream,
@@ -27,7 +26,6 @@ UNBUILT_HCCL(HcclEngineCtxCopy, (HcclComm comm, CommEngine engine, const char *c
 UNBUILT_HCCL(HcclEngineCtxDestroy, (HcclComm comm, const char *ctxTag, CommEngine engine))
 UNBUILT_HCCL(HcclCommMemReg, (HcclComm comm, const char *memTag, const CommMem *mem,
 		HcclMemHandle *memHandle))
-UNBUILT_HCCL(HcclGetHcclBufferCleared, (HcclComm comm, void **buffer, uint64_t *size))
 UNBUILT_HCCL(HcclThreadAcquireWithConfig, (HcclComm comm, CommEngine engine, uint32_t threadNum,
 		ThreadType type, const ThreadConfig *config, ThreadHandle *threads))
 UNBUILT_HCCL(HcclDedicatedThreadAcquire, (HcclComm comm, HcclDedicatedThreadType useType,

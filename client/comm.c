@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/comm_buffer.h"
 #include "client/connection.h"
 #include "client/device.h"
 #include "client/environment.h"
@@ -132,6 +133,7 @@ void hccld_comm_place_free(struct hccld_comm *comm)
 	uint32_t index = (uint32_t)(comm - comms);
 	uint64_t generation = (atomic_load_explicit(&comm->word, memory_order_relaxed) >> 32) + 1;
 
+	hccld_comm_buffer_end(comm);
 	if (comm->region)
 		munmap((void *)comm->region, comm->region_size);
 	free(comm->open[0]);
@@ -461,6 +463,14 @@ int hccld_comm_open_pairs(struct hccld_comm *comm, const uint32_t *send_to, uint
 	return r;
 }
 
+int hccld_comm_check_context(const struct hccld_comm *comm)
+{
+	if (hccld_context_is_open(comm->on, comm->context))
+		return 0;
+	return hccld_error(CAUSE_BAD_HANDLE, "rank %u: communicator %s ended when device %d was reset; create a new one", comm->rank,
+			   comm->name, comm->device);
+}
+
 /* ---- streams ---- */
 
 int hccld_comm_stream(const struct hccld_comm *comm, const char *operator_name, void *handle, struct hccld_stream **ret_stream)
@@ -486,7 +496,7 @@ int hccld_comm_barrier(void *handle, void *stream_handle)
 {
 	struct task task = { .kind = TASK_BARRIER, .first_lane = LANE_END };
 	struct hccld_stream *stream;
-	struct hccld_comm *comm;
+	struct hccld_comm *comm = NULL;
 	int r;
 
 	r = hccld_comm_get(handle, &comm);

@@ -49,6 +49,9 @@ struct hccld_comm {
 	uint64_t region_size;
 	_Atomic uint64_t *open[2];	/* bit per peer: pairs that exist; [0] to the peer, [1] from it */
 	pthread_mutex_t opening;	/* held while pairs are made */
+	pthread_mutex_t making;		/* held while one of the following is made */
+	_Atomic(void *) buffer;		/* HCCL buffer, comm_buffer.h; NULL: not made yet */
+	uint64_t buffer_bytes, buffer_segment;
 	struct hccld_context *on;	/* what `context` is the id of, while that is open */
 	struct hccld_context *held;	/* context that HcclCommInitAll opened for this rank, or NULL */
 	char name[HCCLD_COMM_NAME_MAX];
@@ -144,6 +147,8 @@ static inline bool hccld_comm_is_open(const struct hccld_comm *comm, unsigned in
 int hccld_comm_open_pairs(struct hccld_comm *comm, const uint32_t *send_to, uint32_t send_count, const uint32_t *receive_from,
 			  uint32_t receive_count);
 
+/* Is its device still in use as it was when the communicator was made? -EBADF: it was reset; text set. */
+int hccld_comm_check_context(const struct hccld_comm *comm);
 /* The stream of a handle, if it is of the communicator's device. -EBADF, -EINVAL; text set, with the name of the operator. */
 int hccld_comm_stream(const struct hccld_comm *comm, const char *operator_name, void *handle, struct hccld_stream **ret_stream);
 /* Queues a barrier on the stream. */

@@ -231,6 +231,7 @@ static int join_finish(struct join *join, struct hccld_session *session)
 	comm->settings = config->settings;
 	hccld_comm_place_name(comm, reply->name);
 	pthread_mutex_init(&comm->opening, NULL);
+	pthread_mutex_init(&comm->making, NULL);
 	comm->open[0] = calloc(words, sizeof(*comm->open[0]));
 	comm->open[1] = calloc(words, sizeof(*comm->open[1]));
 	if (!comm->open[0] || !comm->open[1])

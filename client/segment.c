@@ -43,44 +43,70 @@ void hccld_segment_free_after_imports(struct hccld_segment *segment)
 	segment_give_back(segment, true);
 }
 
-int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size,
-		      struct hccld_segment *ret_segment)
+/* Of a reply that grants a segment: mapped. @size: what it must have at least. */
+static int segment_take(struct hccld_call *call, uint64_t size, struct hccld_segment *ret_segment)
+{
+	const Hccld__Control__AllocateSegmentReply *reply = call->reply->allocate_segment;
+	struct hccld_segment segment = { .id = reply->segment, .size = reply->bytes };
+	int r;
+
+	if (call->fd_count != 1 || segment.size < size)
+		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to an allocation is malformed");
+	else
+		r = hccld_map(call->fds[0], segment.size, PROT_READ | PROT_WRITE, &segment.base);
+	if (r == 0)
+		*ret_segment = segment;
+	return r;
+}
+
+static int segment_allocate(Hccld__Control__AllocateSegment *allocate, uint64_t size, struct hccld_segment *ret_segment)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	Hccld__Control__AllocateSegment allocate = HCCLD__CONTROL__ALLOCATE_SEGMENT__INIT;
 	struct hccld_segment segment = { 0 };
 	struct hccld_session *session;
 	struct hccld_call call;
+	bool granted;
 	int r;
 
 	r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
-	allocate.context = context->id;
-	allocate.kind = (Hccld__Control__AllocateSegment__Kind)kind;
-	allocate.bytes = size;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_ALLOCATE_SEGMENT;
-	request.allocate_segment = &allocate;
+	request.allocate_segment = allocate;
 	r = hccld_call_start(session->connection, &request, &call);
 	if (r < 0)
 		return r;
 	r = hccld_call_wait(session->connection, &call);
-	if (r == 0 && (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_ALLOCATE_SEGMENT ||
-		       call.fd_count != 1 || call.reply->allocate_segment->bytes < size))
-		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to an allocation is malformed");
-	if (call.fds_lost && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_ALLOCATE_SEGMENT) {
+	granted = call.reply && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_ALLOCATE_SEGMENT;
+	if (r == 0)
+		r = granted ? segment_take(&call, size, ret_segment)
+			    : hccld_error(CAUSE_PROTOCOL, "hccld's answer to an allocation is malformed");
+	if (r < 0 && granted) {
 		segment.id = call.reply->allocate_segment->segment;
 		hccld_segment_free(&segment);
 	}
-	if (r == 0) {
-		segment.id = call.reply->allocate_segment->segment;
-		segment.size = call.reply->allocate_segment->bytes;
-		r = hccld_map(call.fds[0], segment.size, PROT_READ | PROT_WRITE, &segment.base);
-		if (r < 0)
-			hccld_segment_free(&segment);
-	}
 	hccld_call_end(&call);
-	if (r == 0)
-		*ret_segment = segment;
 	return r;
+}
+
+int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size,
+		      struct hccld_segment *ret_segment)
+{
+	Hccld__Control__AllocateSegment allocate = HCCLD__CONTROL__ALLOCATE_SEGMENT__INIT;
+
+	allocate.context = context->id;
+	allocate.kind = (Hccld__Control__AllocateSegment__Kind)kind;
+	allocate.bytes = size;
+	return segment_allocate(&allocate, size, ret_segment);
+}
+
+int hccld_segment_new_lazy(struct hccld_context *context, uint64_t rank, uint64_t size, struct hccld_segment *ret_segment)
+{
+	Hccld__Control__AllocateSegment allocate = HCCLD__CONTROL__ALLOCATE_SEGMENT__INIT;
+
+	allocate.context = context->id;
+	allocate.kind = HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__DEVICE;
+	allocate.bytes = size;
+	allocate.lazy_rank = rank;
+	return segment_allocate(&allocate, 1, ret_segment);
 }

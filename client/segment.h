@@ -15,6 +15,8 @@ struct hccld_segment {
 /* @kind: AllocateSegment.Kind. -ENOMEM and others; text set. */
 int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size,
 		      struct hccld_segment *ret_segment);
+/* The HCCL buffer of @rank, the daemon's handle of (communicator, rank); asked for again it is the same, whatever the size. */
+int hccld_segment_new_lazy(struct hccld_context *context, uint64_t rank, uint64_t size, struct hccld_segment *ret_segment);
 /* Unmaps and gives back. Errors are of no interest: what the daemon does not know it has freed already. */
 void hccld_segment_free(struct hccld_segment *segment);
 /* The same, but what other processes have imported stays until they have given it back, or this process ends. */

@@ -19,7 +19,7 @@ import unittest
 
 SOURCE, BUILD = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
 HCCLD, HCCLCTL = str(BUILD / "daemon/hccld"), str(BUILD / "hcclctl/hcclctl")
-RANK, CIRCLE, VALUE_WAIT = (str(BUILD / "tests/hcclctl" / name) for name in ("admin_rank", "circle", "value_wait"))
+RANK, CIRCLE, VALUE_WAIT, TOUCH_BUFFER = (str(BUILD / "tests/hcclctl" / name) for name in ("admin_rank", "circle", "value_wait", "touch_buffer"))
 COMPLETION = SOURCE / "hcclctl/completion.bash"
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 SCALE = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
@@ -130,6 +130,21 @@ class Streams(Case):
         self.assertIn("waits", stream["reason"])
         self.assertEqual(self.ctl("kill", str(stream["session"])).returncode, 0)
         self.assertEqual(process.wait(60 * SCALE), 0)
+
+    def test_of_a_buffer_what_was_touched_counts(self):
+        self.start()
+        process = self.job(TOUCH_BUFFER, 1)[0]
+        wait_for(lambda: any(use["buffers"] for use in self.json("mem")["memory"]), "it is touched")
+        memory = wait_for(lambda: [m for m in [self.json("mem")] if any(use["buffers"] == 1 << 20 for use in m["memory"])], "all of it")[0]
+        use = [use for use in memory["memory"] if use.get("pid") == process.pid][0]
+        self.assertEqual((use["buffers"], use["device"]), (1 << 20, 0))
+        self.assertEqual(memory["devices"][0]["used"], 1 << 20)
+        self.assertEqual(use["total"], sum(use[kind] for kind in ("device", "buffers", "host", "side", "rings", "regions")))
+        self.assertRegex(self.ctl("mem").stdout, r"DEVICE +BUFFERS +HOST")
+        self.assertIn("buffer 200 MB", self.ctl("comms", "-v").stdout)
+        process.kill()
+        process.wait()
+        wait_for(lambda: self.json("mem")["devices"][0]["used"] == 0, "it is given back")
 
     def test_a_circle_is_named_whole(self):
         self.start()
