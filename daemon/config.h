@@ -46,6 +46,7 @@ struct config {
 	char socket[108]; /* sun_path */
 	uint32_t devices;
 	uint64_t device_memory; /* of each device; whole pages */
+	uint32_t notifies_per_device;
 	char soc_name[64];
 	uint32_t copy_threads;
 	bool allow_duplicate_items;

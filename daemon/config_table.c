@@ -75,6 +75,8 @@ const struct setting config_settings[] = {
 		.help = "number of devices"),
 	BYTES(devices, device_memory, 1, 1ull << 47, "auto", .word = "auto",
 	      .help = "memory of each device; auto: half of the node's memory, or of what the control group may have, shared by all devices"),
+	INTEGER(devices, notifies_per_device, 1, HCCLD_NOTIFIES_MAX, "8192",
+		.help = "notifies of each device, of all processes together"),
 	TEXT(devices, soc_name, "Ascend910_9391",
 	     .help = "what aclrtGetSocName answers"),
 	CHOICE(limits, tenant, tenant_rules, "uid", RELOADABLE,

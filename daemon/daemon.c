@@ -206,6 +206,7 @@ static int daemon_open_registry(struct daemon *daemon)
 	const struct registry_options options = { .device_count = config->devices,
 						  .device_memory = config->device_memory,
 						  .host_memory = config->host_memory,
+						  .notifies = config->notifies_per_device,
 						  .limits = limits_of(config) };
 	bool is_inherited;
 	int r;

@@ -48,6 +48,9 @@ static const struct {
 	{ CASE(END_EXPORT), handle_end_export, false },
 	{ CASE(LIST_LOST), handle_list_lost, false },
 	{ CASE(DESCRIBE_DEVICE), handle_describe_device, false },
+	{ CASE(CREATE_NOTIFIES), handle_create_notifies, false },
+	{ CASE(FREE_NOTIFIES), handle_free_notifies, false },
+	{ CASE(RESET_NOTIFIES), handle_reset_notifies, false },
 	{ CASE(STATUS), handle_status, true },
 	{ CASE(LIST), handle_list, true },
 	{ CASE(GET_CONFIG), handle_get_config, true },
@@ -68,6 +71,7 @@ bool dispatch_begins(const struct request *request)
 	case CASE(ALLOCATE_SEGMENT):
 	case CASE(GET_ROOT_INFO):
 	case CASE(JOIN_COMM):
+	case CASE(CREATE_NOTIFIES):
 		return true;
 	default:
 		return false;

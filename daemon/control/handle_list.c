@@ -374,6 +374,11 @@ static int page_fill(struct page *page, Hccld__Control__List__Kind kind,
 		reply->streams = (Hccld__Control__Stream **)page->entries;
 		reply->n_streams = page->count;
 		return 0;
+	case HCCLD__CONTROL__LIST__KIND__NOTIFIES:
+		list_notifies(page);
+		reply->notifies = (Hccld__Control__Notifies **)page->entries;
+		reply->n_notifies = page->count;
+		return 0;
 	case HCCLD__CONTROL__LIST__KIND__TENANTS:
 		list_tenants(page);
 		reply->tenants = (Hccld__Control__Tenant **)page->entries;

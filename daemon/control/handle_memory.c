@@ -271,6 +271,8 @@ int handle_free_segment(struct request *request)
 	uint64_t id = request->message->free_segment->segment;
 	struct segment *segment = session_segment(session, id);
 
+	if (segment && segment->kind == SEGMENT_NOTIFY && !segment->is_import)
+		return request_fail(request, CAUSE_ARGUMENT, "notifies are given back by their numbers");
 	if (segment && request->message->free_segment->after_imports &&
 	    !list_is_empty(&segment->imports)) {
 		segment_orphan(segment);

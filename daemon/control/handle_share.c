@@ -12,8 +12,10 @@
 #include "control/request.h"
 #include "control/teardown.h"
 #include "proto/cleanup.h"
+#include "proto/feature.h"
 #include "registry/context.h"
 #include "registry/lazy.h"
+#include "registry/notify.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -61,9 +63,13 @@ static int export_check(struct request *request, const struct segment *segment)
 		return request_fail(
 			request, CAUSE_PERMISSION,
 			"memory that was imported from another process can be exported only by that process");
-	if (segment->kind > SEGMENT_HOST || message->bytes == 0 ||
-	    message->bytes > segment->memory.bytes ||
-	    message->offset > segment->memory.bytes - message->bytes)
+	if (segment->kind == SEGMENT_NOTIFY) {
+		if (!notifies_are_at(segment->context, message->offset, message->bytes))
+			return request_fail(request, CAUSE_BAD_HANDLE,
+					    "this process has no such notifies, or has given them back");
+	} else if (segment->kind > SEGMENT_HOST || message->bytes == 0 ||
+		   message->bytes > segment->memory.bytes ||
+		   message->offset > segment->memory.bytes - message->bytes)
 		return request_fail(request, CAUSE_ARGUMENT,
 				    "%" PRIu64 " bytes at %" PRIu64
 				    " are not a part of a segment of %" PRIu64 " bytes",
@@ -190,7 +196,8 @@ static int import_reply(struct request *request, const struct segment *import)
 	reply->device = origin->context->device;
 	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_IMPORT_MEMORY;
 	request->reply.import_memory = reply;
-	return request_add_fd(request, origin->memory.fd);
+	/* nobody maps notifies */
+	return import->kind == SEGMENT_NOTIFY ? 0 : request_add_fd(request, origin->memory.fd);
 }
 
 /* The import that this request has made already, before the daemon was restarted; or NULL. */
@@ -215,6 +222,8 @@ static int import_make_new(struct request *request, struct context *context,
 
 	if (!export)
 		return key_unknown(request);
+	if (export->segment->kind == SEGMENT_NOTIFY && !(session->features & HCCLD_FEATURE_RESOURCES))
+		return request_fail(request, CAUSE_UNBUILT, "the key is of a notify, which the library of this process does not know");
 	if (export->segment->context->session != session &&
 	    !export_allows(export, session->view.pid))
 		return request_fail(

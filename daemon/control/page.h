@@ -20,6 +20,8 @@ struct page {
 /* False: no more on this page. @message NULL: out of memory. */
 bool page_add(struct page *page, ProtobufCMessage *message, uint64_t cursor);
 
+/* list_notifies.c */
+void list_notifies(struct page *page);
 /* list_limits.c */
 void list_tenants(struct page *page);
 void list_memory(struct page *page);

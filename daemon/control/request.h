@@ -43,6 +43,7 @@ struct request {
 		Hccld__Control__ImportMemoryReply import_memory;
 		Hccld__Control__ListLostReply list_lost;
 		Hccld__Control__DescribeDeviceReply describe_device;
+		Hccld__Control__CreateNotifiesReply create_notifies;
 		Hccld__Control__StatusReply status;
 		Hccld__Control__ListReply list;
 		Hccld__Control__ConfigReply config;

@@ -21,7 +21,7 @@ static bool is_want(int r)
 {
 	enum cause cause = status_cause(r);
 
-	return r < 0 && (cause == CAUSE_LIMIT || cause == CAUSE_MEMORY || cause == CAUSE_HOST_MEMORY || cause == CAUSE_STREAMS);
+	return r < 0 && (cause == CAUSE_LIMIT || cause == CAUSE_MEMORY || cause == CAUSE_HOST_MEMORY || cause == CAUSE_STREAMS || cause == CAUSE_NOTIFIES);
 }
 
 /* Nothing was done before the refusal. */

@@ -21,6 +21,7 @@
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/lazy.h"
+#include "registry/notify.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -40,6 +41,7 @@ struct teardown {
 	struct request *request; /* NULL: nobody waits */
 	struct list streams, ranks, contexts, segments;
 	struct list free_streams, free_ranks, free_contexts, free_segments;
+	struct notifies *notifies;   /* closed; the pass of the engine is all that they need; NULL: none */
 	struct rank *suspended, *resumed; /* that rank, and nothing is taken away */
 	const void *settle; /* memory whose copies end, though its segment stays; NULL: none */
 	uint64_t settle_bytes;
@@ -226,6 +228,8 @@ static void teardown_finish(void *arg)
 		rank_remove(rank);
 	list_for_each(struct context, context, &teardown->free_contexts, link)
 		context_remove(context);
+	if (teardown->notifies)
+		notifies_free(teardown->notifies);
 	if (teardown->request)
 		request_finish(teardown->request, 0);
 	list_remove(&teardown->link);
@@ -343,6 +347,27 @@ int teardown_rank(struct request *request, struct rank *rank)
 	return REQUEST_LATER;
 }
 
+static void notifies_take(struct teardown *teardown, struct notifies *notifies)
+{
+	notifies_close(notifies);
+	teardown->notifies = notifies;
+	/* who waits by an import looks again, and finds it lost */
+	teardown->settle = notify_slot_at(notifies->context, notifies->first);
+	teardown->settle_bytes = notifies->count * sizeof(struct notify_slot);
+	teardown_start(teardown);
+}
+
+int teardown_notifies(struct request *request, struct notifies *notifies)
+{
+	struct teardown *teardown =
+		teardown_make(request->control, notifies->context->session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	notifies_take(teardown, notifies);
+	return REQUEST_LATER;
+}
+
 int teardown_suspended(struct request *request, struct rank *rank)
 {
 	struct teardown *teardown = teardown_make(request->control, rank->session, request);
@@ -389,6 +414,18 @@ void teardown_lost_rank(struct control *control, struct rank *rank)
 	}
 	rank_close(teardown, rank, MEMBER_LEFT, -1);
 	teardown_start(teardown);
+}
+
+void teardown_lost_notifies(struct control *control, struct notifies *notifies)
+{
+	struct teardown *teardown = teardown_make(control, notifies->context->session, NULL);
+
+	if (!teardown) {
+		log_error("no memory to take notifies of pid %d away",
+			  notifies->context->session->view.pid);
+		return;
+	}
+	notifies_take(teardown, notifies);
 }
 
 int teardown_context(struct request *request, struct context *context)

@@ -11,6 +11,7 @@
 
 struct context;
 struct control;
+struct notifies;
 struct rank;
 struct request;
 struct segment;
@@ -21,6 +22,8 @@ struct stream;
 int teardown_stream(struct request *request, struct stream *stream);
 int teardown_segment(struct request *request, struct segment *segment);
 int teardown_rank(struct request *request, struct rank *rank);
+/* Imports are lost when it answers; the ids are free when no queued task names them (registry/notify.h). */
+int teardown_notifies(struct request *request, struct notifies *notifies);
 int teardown_context(struct request *request, struct context *context);
 /*
  * Nothing goes: the engine ends what the rank has in flight, or lets it run again; its words are
@@ -31,6 +34,7 @@ int teardown_resumed(struct request *request, struct rank *rank);
 /* Their process could not be told of them: they go again. */
 void teardown_lost_segment(struct control *control, struct segment *segment);
 void teardown_lost_rank(struct control *control, struct rank *rank);
+void teardown_lost_notifies(struct control *control, struct notifies *notifies);
 /* Answers @request when no copy touches @bytes at @offset of @segment, which stays. */
 int teardown_settle(struct request *request, struct segment *segment, uint64_t offset,
 		    uint64_t bytes);

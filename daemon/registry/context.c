@@ -9,6 +9,7 @@
 #include "base/memfd.h"
 #include "proto/cleanup.h"
 #include "registry/comm.h"
+#include "registry/notify.h"
 #include "registry/quota.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
@@ -27,6 +28,7 @@ static struct context *context_make(struct session *session, uint64_t id, uint32
 	list_init(&context->streams);
 	list_init(&context->segments);
 	list_init(&context->ranks);
+	list_init(&context->notifies.ranges);
 	context->session = session;
 	context->id = id;
 	context->device = device;
@@ -144,6 +146,7 @@ void context_remove(struct context *context)
 
 	assert(list_is_empty(&context->streams) && list_is_empty(&context->segments) &&
 	       list_is_empty(&context->ranks));
+	notifies_drop_all(context);
 	records_remove(session->registry->records, RECORD_CONTEXT, context->record);
 	slots_give(&session->tenant->contexts, context->view.index);
 	session->registry->devices[context->device].contexts--;
@@ -163,6 +166,7 @@ struct context *context_free(struct context *context)
 		segment_free(segment);
 	list_for_each(struct rank, rank, &context->ranks, link)
 		free(rank);
+	notifies_forget(context);
 	free(context);
 	return NULL;
 }

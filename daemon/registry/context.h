@@ -7,6 +7,7 @@
 
 #include "base/list.h"
 #include "engine/view.h"
+#include "registry/notify.h"
 
 struct record_context;
 struct record_stream;
@@ -19,6 +20,7 @@ struct context {
 	uint32_t device;
 	uint32_t record;
 	struct list streams, segments, ranks;
+	struct notify_table notifies;
 	struct view_context view;
 };
 

@@ -169,7 +169,12 @@ struct record_import {
 /* Notifies of a context that were made together. */
 struct record_notifies {
 	uint64_t session, context;
+	uint64_t request; /* id of the request that made them: it may come again */
 	uint32_t first, count;
+	uint32_t purpose; /* enum notify_purpose */
+	uint32_t part;	  /* of the request */
+	_Atomic uint32_t is_closing;
+	uint32_t reserved;
 	_Atomic uint64_t valid;
 };
 

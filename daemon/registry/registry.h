@@ -21,13 +21,15 @@ struct comm;
 
 struct device {
 	struct account memory;
-	uint32_t contexts, streams;
+	uint32_t contexts, streams, notifies;
+	uint64_t notify_bits[HCCLD_NOTIFIES_MAX / 64]; /* ids that are taken */
 };
 
 struct registry_options {
 	uint32_t device_count;
 	uint64_t device_memory; /* per device */
 	uint64_t host_memory;	/* pinned host memory, side buffers, communicator regions */
+	uint32_t notifies;	/* per device */
 	struct quota_limits limits;
 };
 
@@ -36,6 +38,7 @@ struct registry {
 	const struct descriptor_store *store;
 	struct device *devices;
 	uint32_t device_count;
+	uint32_t notifies_per_device;
 	struct account host;
 	struct holder comm_holder;	      /* communicator regions, in `host` */
 	struct list tenants, sessions, comms; /* by growing id */

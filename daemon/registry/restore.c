@@ -11,6 +11,7 @@
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/lazy.h"
+#include "registry/notify.h"
 #include "registry/record.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
@@ -244,6 +245,28 @@ static void restore_shares(struct registry *registry)
 	}
 }
 
+/* After imports: those of what was being freed are lost. */
+static void restore_notifies(struct registry *registry)
+{
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_NOTIFIES); i++) {
+		const struct record_notifies *record =
+			records_get(registry->records, RECORD_NOTIFIES, i);
+		struct context *context;
+		struct session *session;
+		int r;
+
+		if (!record)
+			continue;
+		context = context_find(registry, record->session, record->context, &session);
+		r = context ? notifies_restore(context, i) : -EPROTO;
+		if (r == 0)
+			continue;
+		if (session && r != -ENOENT)
+			session->is_broken = true;
+		records_remove(registry->records, RECORD_NOTIFIES, i);
+	}
+}
+
 static void restore_comms(struct registry *registry)
 {
 	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_COMM); i++) {
@@ -338,6 +361,7 @@ void registry_restore(struct registry *registry)
 	restore_streams(registry);
 	restore_segments(registry);
 	restore_shares(registry);
+	restore_notifies(registry);
 	restore_comms(registry);
 	restore_ranks(registry);
 	lazy_restore(registry);

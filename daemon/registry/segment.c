@@ -12,25 +12,36 @@
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/lazy.h"
+#include "registry/notify.h"
 #include "registry/quota.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/share.h"
 
-int segment_memory_new(uint64_t bytes, struct segment_memory *ret_memory)
+static int memory_new(uint64_t bytes, bool is_backed, struct segment_memory *ret_memory)
 {
 	CLEANUP(close_fdp) int fd = -1;
 	void *base;
 	int r;
 
-	r = memfd_new("hccld-segment", bytes, true, &fd);
+	r = memfd_new("hccld-segment", bytes, is_backed, &fd);
 	if (r < 0)
 		return r;
-	r = memfd_map(fd, bytes, true, &base);
+	r = memfd_map(fd, bytes, is_backed, &base);
 	if (r < 0)
 		return r;
 	*ret_memory = (struct segment_memory){ .fd = take_fd(&fd), .base = base, .bytes = bytes };
 	return 0;
+}
+
+int segment_memory_new(uint64_t bytes, struct segment_memory *ret_memory)
+{
+	return memory_new(bytes, true, ret_memory);
+}
+
+int segment_memory_new_sparse(uint64_t bytes, struct segment_memory *ret_memory)
+{
+	return memory_new(bytes, false, ret_memory);
 }
 
 void segment_memory_release(struct segment_memory *memory)
@@ -160,7 +171,7 @@ static int segment_make(struct context *context, enum segment_kind kind, uint64_
 		return r;
 	}
 	segment->memory = *memory;
-	segment->charged = rank ? 0 : memory->bytes;
+	segment->charged = rank || kind == SEGMENT_NOTIFY ? 0 : memory->bytes;
 	*memory = (struct segment_memory){ .fd = -1 };
 	segment_publish(segment);
 	*ret_segment = take_ptr(&segment);
@@ -178,6 +189,14 @@ int segment_new_lazy(struct rank *rank, struct segment_memory *memory, struct se
 	return segment_make(rank->context, SEGMENT_DEVICE, rank->handle, memory, ret_segment);
 }
 
+static bool record_fits(const struct context *context, const struct record_segment *record)
+{
+	bool is_known = record->kind == SEGMENT_NOTIFY ? !context->notifies.segment
+						       : segment_kind_is_known(record->kind);
+
+	return is_known && VIEW_INDEX(record->id) < HCCLD_SEGMENTS_PER_SESSION;
+}
+
 int segment_restore(struct context *context, uint32_t index, int fd)
 {
 	CLEANUP(close_fdp) int owned_fd = fd;
@@ -190,8 +209,7 @@ int segment_restore(struct context *context, uint32_t index, int fd)
 	int r;
 
 	assert(record);
-	if (!segment_kind_is_known(record->kind) || VIEW_INDEX(record->id) >= HCCLD_SEGMENTS_PER_SESSION ||
-	    fstat(fd, &st) < 0 || (uint64_t)st.st_size != record->bytes)
+	if (!record_fits(context, record) || fstat(fd, &st) < 0 || (uint64_t)st.st_size != record->bytes)
 		return -EPROTO;
 	segment = segment_alloc();
 	if (!segment)
@@ -211,7 +229,14 @@ int segment_restore(struct context *context, uint32_t index, int fd)
 	segment->record = index;
 	segment->memory = (struct segment_memory){ take_fd(&owned_fd), base, record->bytes };
 	segment->charged = record->bytes;
-	session_force(session, segment_device(context, segment->kind), record->bytes);
+	r = segment->kind == SEGMENT_NOTIFY ? notifies_adopt(context, segment, &segment->charged) : 0;
+	if (r < 0) {
+		memfd_unmap(base, record->bytes);
+		close_fdp(&segment->memory.fd);
+		slots_give(&session->segment_slots, VIEW_INDEX(record->id));
+		return r;
+	}
+	session_force(session, segment_device(context, segment->kind), segment->charged);
 	session_take_back(session, QUOTA_DESCRIPTORS, 1);
 	segment_publish(take_ptr(&segment));
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a session: a sealed memfd, backed in full, but for HCCL buffers (lazy.h). Control
+ * Memory of a session: a sealed memfd, backed in full, but for HCCL buffers (lazy.h) and notifies (notify.h). Control
  * thread, but what is said to be for any thread.
  */
 #pragma once
@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "proto/event.h"
+#include "proto/notify.h"
 
 struct context;
 struct rank;
@@ -20,6 +21,7 @@ enum segment_kind {
 	SEGMENT_HOST = 1,
 	SEGMENT_SIDE = 2,
 	SEGMENT_EVENT = EVENT_SEGMENT_KIND,
+	SEGMENT_NOTIFY = NOTIFY_SEGMENT_KIND, /* of the daemon itself: notify.h */
 };
 
 struct segment_memory {
@@ -55,10 +57,12 @@ struct segment {
 
 /* Any thread. -ENOMEM: the node has no memory left. @bytes: whole pages. */
 int segment_memory_new(uint64_t bytes, struct segment_memory *ret_memory);
+/* Address space only: who uses it backs it before. */
+int segment_memory_new_sparse(uint64_t bytes, struct segment_memory *ret_memory);
 /* Any thread. The pages are free when it returns, whoever maps them. */
 void segment_memory_release(struct segment_memory *memory);
 
-/* Is @kind one of enum segment_kind? */
+/* Is @kind one of enum segment_kind that a process may ask for? */
 bool segment_kind_is_known(uint32_t kind);
 
 /* Whose account pays: a device, or HCCLD_DEVICES_MAX for host memory. */

@@ -293,7 +293,7 @@ int import_restore(struct registry *registry, uint32_t index)
 	context = session ? session_context(session, record->context) : NULL;
 	if (!context || record->state == IMPORT_CLOSING)
 		return -ENOENT;
-	if (record->kind > SEGMENT_HOST || VIEW_INDEX(record->id) >= HCCLD_SEGMENTS_PER_SESSION)
+	if ((record->kind > SEGMENT_HOST && record->kind != SEGMENT_NOTIFY) || VIEW_INDEX(record->id) >= HCCLD_SEGMENTS_PER_SESSION)
 		return -EPROTO;
 	origin = record->state == IMPORT_LOST ?
 			 NULL :
@@ -331,6 +331,21 @@ void share_end(struct segment *segment)
 		export_end(export);
 	list_for_each(struct segment, import, &segment->imports, import_link)
 		import_lose(import);
+}
+
+static bool overlaps(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+{
+	return a < b + b_bytes && b < a + a_bytes;
+}
+
+void share_end_part(struct segment *segment, uint64_t offset, uint64_t bytes)
+{
+	list_for_each(struct export, export, &segment->exports, link)
+		if (overlaps(export->offset, export->bytes, offset, bytes))
+			export_end(export);
+	list_for_each(struct segment, import, &segment->imports, import_link)
+		if (overlaps(import->offset, import->memory.bytes, offset, bytes))
+			import_lose(import);
 }
 
 void share_lose(const struct export *export)

@@ -48,6 +48,9 @@ void numbers_learn(struct numbers *numbers, const Hccld__Control__Reply *reply)
 	case HCCLD__CONTROL__REPLY__BODY_IMPORT_MEMORY:
 		numbers_add(numbers, reply->import_memory->segment);
 		break;
+	case HCCLD__CONTROL__REPLY__BODY_CREATE_NOTIFIES:
+		numbers_add(numbers, reply->create_notifies->segment);
+		break;
 	case HCCLD__CONTROL__REPLY__BODY_GET_ROOT_INFO:
 		numbers->key = reply->get_root_info->key;
 		memcpy(numbers->secret, reply->get_root_info->secret.data, sizeof(numbers->secret));
@@ -129,7 +132,9 @@ static size_t pack_allocate_segment(struct parts *parts, unsigned char *data)
 {
 	START(parts, AllocateSegment, allocate_segment, ALLOCATE_SEGMENT);
 	message.context = numbers_take(parts->numbers, parts->input);
-	message.kind = (Hccld__Control__AllocateSegment__Kind)(input_byte(parts->input) % 5);
+	message.kind = (Hccld__Control__AllocateSegment__Kind)(input_byte(parts->input) % 6);
+	if (message.kind == 5)
+		message.kind = HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__NOTIFY;
 	if (message.kind == 4)
 		message.kind = HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__EVENT;
 	message.bytes = input_size(parts->input);
@@ -305,7 +310,7 @@ static size_t pack_status(struct parts *parts, unsigned char *data)
 
 static size_t pack_list(struct parts *parts, unsigned char *data)
 {
-	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90 };
+	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100 };
 	START(parts, List, list, LIST);
 	uint8_t mode = input_byte(parts->input);
 
@@ -409,6 +414,43 @@ static size_t pack_describe_device(struct parts *parts, unsigned char *data)
 	return PACK(parts, data);
 }
 
+/* ---- notifies ---- */
+
+static size_t pack_create_notifies(struct parts *parts, unsigned char *data)
+{
+	START(parts, CreateNotifies, create_notifies, CREATE_NOTIFIES);
+	uint8_t mode = input_byte(parts->input);
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.count = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 8;
+	message.purpose = (Hccld__Control__CreateNotifies__Purpose)(mode & 0x40 ? input_byte(parts->input) : mode >> 4 & 1);
+	return PACK(parts, data);
+}
+
+static size_t pack_free_notifies(struct parts *parts, unsigned char *data)
+{
+	START(parts, FreeNotifies, free_notifies, FREE_NOTIFIES);
+	uint8_t mode = input_byte(parts->input);
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.first = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 16;
+	return PACK(parts, data);
+}
+
+static size_t pack_reset_notifies(struct parts *parts, unsigned char *data)
+{
+	START(parts, ResetNotifies, reset_notifies, RESET_NOTIFIES);
+	uint8_t mode = input_byte(parts->input);
+	uint32_t ids[8];
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.ids = ids;
+	message.n_ids = mode % 8;
+	for (size_t i = 0; i < message.n_ids; i++)
+		ids[i] = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode / 8 % 16 + (uint32_t)i;
+	return PACK(parts, data);
+}
+
 /* ---- settings and administration ---- */
 
 static size_t pack_get_config(struct parts *parts, unsigned char *data)
@@ -485,6 +527,7 @@ size_t message_make(struct input *input, const struct numbers *numbers, uint64_t
 		pack_suspend_comm,  pack_resume_comm,	  pack_abort_tasks,	 pack_export_memory, pack_allow_import,
 		pack_import_memory, pack_end_export,	  pack_list_lost,	 pack_describe_device, pack_get_config,
 		pack_set_log_level, pack_kill_session,	  pack_drain,		 pack_ping,	     pack_monitor,
+		pack_create_notifies, pack_free_notifies, pack_reset_notifies,
 		/* what the rest needs, once more */
 		pack_open_context,
 	};
