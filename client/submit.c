@@ -103,7 +103,7 @@ static int put(struct hccld_stream *stream, struct task *task, const struct item
 	if (task->slot_count > 1)
 		write_slots(stream->ring, tail + 1, items, task->slot_count - 1u);
 	tail += task->slot_count;
-	if (task->kind == TASK_HOST || task->kind == TASK_WAIT_EVENT || task->kind == TASK_WAIT_VALUE)
+	if (task->kind == TASK_HOST || task->kind == TASK_WAIT_EVENT || task->kind == TASK_WAIT_VALUE || task->kind == TASK_NOTIFY_WAIT)
 		atomic_store_explicit(&stream->held, tail, memory_order_relaxed);
 	if (deferred) {
 		deferred->position = tail;

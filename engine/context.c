@@ -162,7 +162,7 @@ static bool context_advance(struct engine *engine, struct view_context *context)
 	bool completed = false;
 
 	atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
-	context->starved = context->watches = context->polls = false;
+	context->starved = context->watches = context->polls = context->awaits = false;
 	engine->running = context;
 	for (int round = 0;; round++) {
 		uint32_t undone;
@@ -348,7 +348,7 @@ static void rank_recover(struct view_rank *rank)
 	}
 }
 
-/* The counters of pairs and barriers are at least the numbers that issued items carry. */
+/* The counters of pairs and barriers are at least the numbers that issued items carry; a notify is what a head has announced. */
 static void stream_recover(struct engine *engine, struct view_context *context, struct stream_ring *ring)
 {
 	struct batch batch;
@@ -363,6 +363,8 @@ static void stream_recover(struct engine *engine, struct view_context *context, 
 		if (number > atomic_load_explicit(&member->barriers, memory_order_relaxed))
 			atomic_store_explicit(&member->barriers, number, memory_order_release);
 	}
+	if (batch.task.kind == TASK_NOTIFY_RECORD || batch.task.kind == TASK_NOTIFY_WAIT)
+		notify_recover(&batch);
 	if (batch.task.kind != TASK_BATCH)
 		return;
 	for (uint32_t index = batch.task.first_lane; index != LANE_END && index < batch.task.item_count && index >= lowest;) {

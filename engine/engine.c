@@ -159,8 +159,9 @@ bool engine_segment_detach(struct engine *engine, struct view_session *session, 
 			gone &= transfer_cancel(engine, t);
 		}
 	}
-	/* waits for events in it end */
+	/* waits for events and notifies in it end */
 	session_ring_watchers(engine, session);
+	notify_ring_all(engine);
 	engine_ring_dirty(engine);
 	return gone;
 }
@@ -179,6 +180,7 @@ bool engine_memory_detach(struct engine *engine, const void *base, uint64_t byte
 			gone &= transfer_cancel(engine, t);
 		}
 	}
+	notify_ring_all(engine);
 	engine_ring_dirty(engine);
 	return gone;
 }
@@ -213,6 +215,7 @@ bool engine_context_detach(struct engine *engine, struct view_context *context)
 	if (!gone)
 		return false;
 	context_unwatch(engine, context);
+	context_forget_notifies(engine, context);
 	pending_forget(engine, context);
 	if (context->dirty) {
 		struct view_context **at = &engine->dirty;

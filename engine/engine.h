@@ -102,6 +102,16 @@ void engine_slice_done(struct engine *engine, const struct engine_slice *slice);
 /* Bytes of transfers that no slice has been taken of yet. */
 uint64_t engine_backlog(const struct engine *engine);
 
+/* ---- notifies (proto/notify.h), by an entry of @context's session ---- */
+
+/*
+ * Its value becomes 0, which counts as a change. -ENOENT: the memory is gone; -EINVAL: there is no notify at @offset. Asked for again after
+ * a restart it is done again: it takes away what was recorded in between.
+ */
+int engine_notify_reset(struct engine *engine, struct view_context *context, uint64_t segment, uint64_t offset);
+/* Any thread that may use the view; without the guard. As above. */
+int engine_notify_value(struct view_session *session, uint64_t segment, uint64_t offset, uint32_t *ret_value);
+
 /* ---- taking views back; the owner frees after they have run. False: slices are still out, call again after engine_slice_done(). ---- */
 
 /* The stream goes; pairs of issued items that are not finished fail with CAUSE_ABORTED. */

@@ -43,6 +43,7 @@ struct engine {
 	uint64_t backlog, non_temporal_min;
 	struct view_context *dirty;		/* contexts to ring at the end of this pass */
 	struct view_context *pollers;	/* contexts that have polled */
+	struct view_context *awaiting;	/* contexts that have awaited a notify */
 	struct view_context *held;		/* contexts that wait for `pending` to go down */
 	struct view_context *running;		/* the one that is being advanced: not rung, but looked at `again` */
 	bool again;
@@ -72,7 +73,7 @@ void engine_crash_point(int point);
 #else
 #define CRASH_POINT(n) ((void)0)
 #endif
-#define CRASH_POINT_COUNT 30
+#define CRASH_POINT_COUNT 38
 
 static inline struct view_share *share_of(struct engine *engine, const struct view_context *context)
 {
@@ -90,19 +91,44 @@ int batch_open(struct engine *engine, struct view_context *context, struct strea
 /* Runs what can be run at the head of the stream; true if anything was completed or published. */
 bool stream_advance(struct engine *engine, struct view_context *context, struct stream_ring *ring);
 void stream_fault(struct stream_ring *ring, const struct fault *fault);
+/* Tasks at @position are passed over: they were taken out, or come after an error that stops the stream. */
+bool stream_passes_over(const struct stream_ring *ring, uint64_t position);
 void member_fault(struct comm_member *member, const struct fault *fault);
 /* engine.c: pairs of the head task's issued and unfinished items fail: their numbers will never be completed by anybody. */
 void stream_abort(struct engine *engine, struct view_context *context, struct stream_ring *ring);
 
 /* meeting.c. 1: the head is finished, 0: not yet, -EPROTO: nonsense. */
 int meeting_run(struct batch *batch);
+/* The ITEM_PLACE of a task. */
+struct place {
+	struct item *item;
+	void *address;		/* NULL: its memory is gone */
+	uint64_t number;
+	uint8_t comparison;
+};
+/* -EPROTO: the task has none, or none of @bytes at a multiple of 8. */
+int place_find(struct batch *batch, uint64_t bytes, struct place *ret_place);
+struct task *task_slot(struct batch *batch);
+/* The end of accesses to memory of @session's segments. */
+void session_guard_end(struct engine *engine, struct view_session *session);
 void meeting_time_out(struct batch *batch, uint64_t waited_ms);
+void context_poll(struct engine *engine, struct view_context *context);
 /* Contexts of the session that wait for an event or a word are looked at again. */
 void session_ring_watchers(struct engine *engine, struct view_session *session);
 void session_ring_pollers(struct engine *engine, struct view_session *session);	/* for a word only */
 void context_unwatch(struct engine *engine, struct view_context *context);
 /* Tasks up to @tail leave the ring: what they were to record counts as recorded. */
 void stream_record_dropped(struct engine *engine, struct view_context *context, struct stream_ring *ring, uint64_t tail);
+
+/* notify.c, reduce.c: as meeting_run() */
+int notify_run(struct batch *batch);
+int reduce_run(struct batch *batch);
+struct fault notify_fault(struct batch *batch, enum cause cause, uint64_t waited_ms);
+/* The head's change that was announced and not made, before any other head can run. */
+void notify_recover(struct batch *batch);
+/* Whoever waits for a notify looks again: memory goes. */
+void notify_ring_all(struct engine *engine);
+void context_forget_notifies(struct engine *engine, struct view_context *context);
 
 /* send.c, receive.c: one lane of a batch. 1: the lane is finished, 0: not yet, -EPROTO: nonsense. */
 int lane_send(struct batch *batch, uint32_t head_index);

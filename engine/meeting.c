@@ -25,15 +25,7 @@
 #include "proto/clock.h"
 #include "proto/event.h"
 
-/* The ITEM_PLACE of a task. */
-struct place {
-	struct item *item;
-	void *address;		/* NULL: its memory is gone */
-	uint64_t number;
-	uint8_t comparison;
-};
-
-static int place_find(struct batch *batch, uint64_t bytes, struct place *ret_place)
+int place_find(struct batch *batch, uint64_t bytes, struct place *ret_place)
 {
 	struct item *item = batch_item(batch, 0);
 	struct view_segment *segment;
@@ -53,12 +45,12 @@ static int place_find(struct batch *batch, uint64_t bytes, struct place *ret_pla
 	return 0;
 }
 
-static struct task *task_slot(struct batch *batch)
+struct task *task_slot(struct batch *batch)
 {
 	return &batch->ring->slots[batch->position % HCCLD_STREAM_SLOTS].task;
 }
 
-static void guard_end(struct engine *engine, struct view_session *session)
+void session_guard_end(struct engine *engine, struct view_session *session)
 {
 	const void *lost = engine->host.guard_end();
 
@@ -80,7 +72,7 @@ static void context_watch(struct view_context *context)
 	session->watchers = context;
 }
 
-static void context_poll(struct engine *engine, struct view_context *context)
+void context_poll(struct engine *engine, struct view_context *context)
 {
 	context_watch(context);
 	context->polls = true;
@@ -150,7 +142,7 @@ static void event_record(struct engine *engine, struct view_session *session, st
 		CRASH_POINT(21);
 		atomic_store_explicit(&event->recorded, version, memory_order_release);
 	}
-	guard_end(engine, session);
+	session_guard_end(engine, session);
 	CRASH_POINT(22);
 	session_ring_watchers(engine, session);
 }
@@ -193,7 +185,7 @@ static int event_wait_run(struct batch *batch)
 	batch->engine->host.guard_begin();
 	/* acquire: with the chain of records it is behind what their streams have done */
 	recorded = atomic_load_explicit(&event->recorded, memory_order_acquire);
-	guard_end(batch->engine, batch->context->session);
+	session_guard_end(batch->engine, batch->context->session);
 	if (recorded >= place.number || atomic_load_explicit(&task_slot(batch)->outcome, memory_order_relaxed))
 		return 1;
 	context_watch(batch->context);
@@ -276,7 +268,7 @@ static int write_run(struct batch *batch)
 	batch->engine->host.guard_begin();
 	/* release: whoever finds the value finds what earlier tasks of the stream have done */
 	atomic_store_explicit((_Atomic uint64_t *)place.address, place.number, memory_order_release);
-	guard_end(batch->engine, batch->context->session);
+	session_guard_end(batch->engine, batch->context->session);
 	CRASH_POINT(25);
 	return 1;
 }
@@ -311,7 +303,7 @@ static int value_wait_run(struct batch *batch)
 		return wait_gone(batch);
 	batch->engine->host.guard_begin();
 	word = atomic_load_explicit((_Atomic uint64_t *)place.address, memory_order_acquire);
-	guard_end(batch->engine, batch->context->session);
+	session_guard_end(batch->engine, batch->context->session);
 	if (value_compares(word, place.number, (enum comparison)place.comparison) ||
 	    atomic_load_explicit(&task_slot(batch)->outcome, memory_order_relaxed))
 		return 1;
@@ -332,6 +324,9 @@ int meeting_run(struct batch *batch)
 		return write_run(batch);
 	case TASK_WAIT_VALUE:
 		return value_wait_run(batch);
+	case TASK_NOTIFY_RECORD:
+	case TASK_NOTIFY_WAIT:
+		return notify_run(batch);
 	default:
 		return -EPROTO;
 	}
@@ -341,7 +336,9 @@ void meeting_time_out(struct batch *batch, uint64_t waited_ms)
 {
 	struct fault fault = { .cause = CAUSE_EVENT_TIMEOUT, .waited_ms = waited_ms };
 
-	if (batch->task.kind != TASK_WAIT_EVENT && batch->task.kind != TASK_WAIT_VALUE)
+	if (batch->task.kind == TASK_NOTIFY_WAIT)
+		fault = notify_fault(batch, CAUSE_EXEC_TIMEOUT, waited_ms);
+	else if (batch->task.kind != TASK_WAIT_EVENT && batch->task.kind != TASK_WAIT_VALUE)
 		return;
 	/* the fault first: killed in between, the next beat does it again */
 	stream_fault(batch->ring, &fault);

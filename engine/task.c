@@ -353,21 +353,37 @@ static void stream_mark_head(struct stream_ring *ring, uint64_t position)
 	atomic_store_explicit(&ring->head_position, position + 1, memory_order_release);
 }
 
+static bool is_dropped(const struct stream_ring *ring, uint64_t position)
+{
+	return position < atomic_load_explicit(&ring->dropped, memory_order_relaxed);
+}
+
+bool stream_passes_over(const struct stream_ring *ring, uint64_t position)
+{
+	uint64_t stopped = atomic_load_explicit(&ring->stopped, memory_order_relaxed);
+
+	return is_dropped(ring, position) || (stopped && position >= stopped);
+}
+
 /* 1: the head is finished, 0: not yet, -EPROTO: nonsense. */
 static int task_run(struct batch *batch)
 {
-	uint64_t stopped = atomic_load_explicit(&batch->ring->stopped, memory_order_relaxed);
-	bool dropped = batch->position < atomic_load_explicit(&batch->ring->dropped, memory_order_relaxed);
-
-	/* passed over; events are recorded all the same: others may wait for them */
-	if (__builtin_expect(dropped || (stopped && batch->position >= stopped), 0) && batch->task.kind != TASK_RECORD) {
-		if (dropped)
+	/* events are recorded all the same: others may wait for them */
+	if (__builtin_expect(stream_passes_over(batch->ring, batch->position), 0) && batch->task.kind != TASK_RECORD) {
+		if (is_dropped(batch->ring, batch->position))
 			stream_abort(batch->engine, batch->context, batch->ring);
 		return 1;
 	}
-	if (batch->task.kind == TASK_BATCH)
+	switch (batch->task.kind) {
+	case TASK_BATCH:
 		return batch_run(batch);
-	return batch->task.kind == TASK_BARRIER ? barrier_run(batch) : meeting_run(batch);
+	case TASK_BARRIER:
+		return barrier_run(batch);
+	case TASK_REDUCE:
+		return reduce_run(batch);
+	default:
+		return meeting_run(batch);
+	}
 }
 
 bool stream_advance(struct engine *engine, struct view_context *context, struct stream_ring *ring)

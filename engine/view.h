@@ -27,6 +27,7 @@
 struct transfer;
 struct view_comm;
 struct view_session;
+struct view_yard;
 
 struct view_segment {
 	_Atomic uint64_t id;		/* (last) 0: no segment here */
@@ -70,6 +71,7 @@ struct view_share {
 struct view_context {
 	struct view_session *session;
 	struct view_share *share;	/* NULL: the engine's own, of all that have none */
+	struct view_yard *yard;		/* that it is in */
 	struct yard_context *words;
 	_Atomic uint64_t *bit_word;
 	uint64_t bit;			/* mask within *bit_word */
@@ -83,6 +85,9 @@ struct view_context {
 	bool watches, polls;		/* a head waits for an event or a word, for a word; as of the last look */
 	bool in_watchers, in_pollers;
 	struct view_context *watchers_next, *pollers_next;
+	bool awaits;			/* a head waits for a notify; as of the last look */
+	bool in_awaiting;
+	struct view_context *awaiting_next;
 	bool held;			/* has sends that wait for the tenant's limit; in the engine's list of these */
 	struct view_context *held_next;
 	uint32_t next_stream;		/* where the next visit begins */

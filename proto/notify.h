@@ -8,9 +8,9 @@
  * sets 0. A counting notify has 32 bits.
  *
  *   N1  Every change adds 1 to the count. A task stores the word that it is about to make in its own `number` before it changes the
- *       notify: whoever runs it again finds by the count whether that has happened (tests/model/tasks.py).
+ *       notify: whoever runs it again finds by the count whether that has happened (tests/model/notify.py).
  *   N2  There is one executor at a time for all contexts that can reach a notify: the engine thread. So between a task's `number` and its
- *       change nobody else changes the notify, also over a kill.
+ *       change nobody else changes the notify; over a kill because all heads that have announced a change make it before anything runs.
  *   N3  A context whose head waits stores 1 + its index in the yard in `waiter` before it looks at the word for the last time; who changes
  *       the word looks at `waiter` afterwards, and rings that context. Both fence in between (R2, R4). Processes of other tenants never
  *       share a notify, so the index means the same to all.
@@ -50,8 +50,16 @@ static inline uint32_t notify_value(uint64_t word)
 	return (uint32_t)word;
 }
 
-/* The word after a change to @value. */
+/* The word after a change to @value. The count wraps around to 1: a word of 0 is that of a new notify, and no task's announcement. */
 static inline uint64_t notify_next(uint64_t word, uint32_t value)
 {
-	return ((word >> 32) + 1) << 32 | value;
+	uint32_t count = (uint32_t)(word >> 32) + 1;
+
+	return (uint64_t)(count ? count : 1) << 32 | value;
+}
+
+/* Is @word as far as @other, or farther? */
+static inline int notify_has_come(uint64_t word, uint64_t other)
+{
+	return (int32_t)((uint32_t)(word >> 32) - (uint32_t)(other >> 32)) >= 0;
 }

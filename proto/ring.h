@@ -157,11 +157,25 @@ struct stream_ring {
 };
 static_assert(sizeof(struct stream_ring) == (5 + HCCLD_STREAM_SLOTS) * 64, "no holes");
 
+/*
+ * Behind each ring, in its stride. Feature `resources`. [x] What a reduction needs to survive its executor at any store (engine/reduce.c,
+ * tests/model/tasks.py): the result of one slice is here, and said to be, before the slice is written; its size is part of the contract.
+ */
+#define REDUCE_SLICE 3584u	/* bytes */
+
+struct reduce_scratch {
+	_Atomic uint64_t position;	/* 1 + that of the task that the rest is about; 0: none yet */
+	_Atomic uint64_t step;		/* 2 * slices that are done, + 1: `result` holds that of the next one */
+	uint64_t reserved[6];
+	unsigned char result[REDUCE_SLICE];
+};
+static_assert(sizeof(struct reduce_scratch) == 64 + REDUCE_SLICE, "no holes");
+
 #define SESSION_MAGIC 0x53455353u	/* "SESS" */
 #define SESSION_VERSION 1u
 #define SESSION_STREAM_OFFSET 4096u
 #define SESSION_STREAM_STRIDE 69632u	/* 17 pages */
-static_assert(sizeof(struct stream_ring) <= SESSION_STREAM_STRIDE, "fits");
+static_assert(sizeof(struct stream_ring) + sizeof(struct reduce_scratch) <= SESSION_STREAM_STRIDE, "fits");
 #define SESSION_REGION_SIZE (SESSION_STREAM_OFFSET + (uint64_t)HCCLD_STREAMS_PER_SESSION * SESSION_STREAM_STRIDE)
 
 struct session_region {
@@ -188,4 +202,9 @@ static inline struct session_host *session_host(void *region)
 static inline struct stream_ring *session_stream(void *region, uint32_t index)
 {
 	return (struct stream_ring *)((char *)region + SESSION_STREAM_OFFSET + (uint64_t)index * SESSION_STREAM_STRIDE);
+}
+
+static inline struct reduce_scratch *stream_scratch(struct stream_ring *ring)
+{
+	return (struct reduce_scratch *)(ring + 1);
 }

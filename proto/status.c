@@ -173,6 +173,44 @@ static void amount_text(uint64_t bytes, uint8_t type, char *buffer, size_t size)
 	snprintf(buffer, size, "%" PRIu64 " bytes (%" PRIu64 " x %s)", bytes, bytes / width, data_type_name(type));
 }
 
+static int notify_text(const struct fault *fault, char *buffer, size_t size)
+{
+	char name[32] = "the notify of another process";
+
+	if (fault->number)
+		snprintf(name, sizeof(name), "notify %" PRIu64, fault->number - 1);
+	if (fault->cause == CAUSE_EXEC_TIMEOUT)
+		return snprintf(buffer, size, "%s was not recorded within %" PRIu64 " ms; the call that waits for it sets the limit, 0 means never",
+				name, fault->waited_ms);
+	if (fault->cause == CAUSE_PEER_MEMORY)
+		return snprintf(buffer, size, "%s is gone: that process has destroyed it, or has ended", name);
+	return snprintf(buffer, size, "a notify was destroyed with its device or channel before the stream got to it");
+}
+
+static int reduction_text(const struct fault *fault, char *buffer, size_t size)
+{
+	char amount[96];
+
+	amount_text(fault->local_bytes, fault->local_type, amount, sizeof(amount));
+	return snprintf(buffer, size, "a reduction of %s was not done: %s", amount,
+			fault->cause == CAUSE_PEER_MEMORY ? "memory of another process is gone: that process has freed it, or has ended"
+							  : status_of(fault->cause)->text);
+}
+
+/* Of what has no communicator; -1: it has. */
+static int alone_text(const struct fault *fault, char *buffer, size_t size)
+{
+	if (fault->direction == ITEM_PLACE)
+		return notify_text(fault, buffer, size);
+	if (fault->direction == ITEM_REDUCE)
+		return reduction_text(fault, buffer, size);
+	if (!fault->comm && fault->cause == CAUSE_ABORTED)
+		return snprintf(buffer, size, "an operation was not done when its communicator or device was taken down");
+	if (!fault->comm && fault->cause >= CAUSE_EVENT_TIMEOUT)
+		return snprintf(buffer, size, "%s", status_of(fault->cause)->text);
+	return -1;
+}
+
 size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer, size_t size)
 {
 	const char *verb = fault->direction == ITEM_RECEIVE ? "receive from" : fault->direction ? "send to" : "leave a barrier with";
@@ -180,11 +218,9 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 	char peer[128], local[96], remote[96], first[256];
 	int n;
 
-	if (!fault->comm && (fault->cause == CAUSE_ABORTED || fault->cause >= CAUSE_EVENT_TIMEOUT)) {
-		n = snprintf(buffer, size, "%s", fault->cause == CAUSE_ABORTED ? "an operation was not done when its communicator or device was taken down"
-											: status_of(fault->cause)->text);
-		return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
-	}
+	n = alone_text(fault, buffer, size);
+	if (n >= 0)
+		return (size_t)n < size ? (size_t)n : size - 1;
 	death_text(fault->peer, fault->peer_pid, fault->peer_exit, peer, sizeof(peer));
 	first_text(fault, first, sizeof(first));
 	amount_text(fault->local_bytes, fault->local_type, local, sizeof(local));

@@ -34,6 +34,7 @@ static struct context *context_make(struct session *session, uint64_t id, uint32
 	context->device = device;
 	context->view.session = &session->view;
 	context->view.share = &session->quota->share;
+	context->view.yard = &session->tenant->view;
 	context->view.index = yard_index;
 	context->view.words = &yard->contexts[yard_index];
 	context->view.bit_word = &yard->bits[yard_index / 64];

@@ -101,6 +101,7 @@ static void selftest_make_views(struct selftest *test)
 
 	test->session.id = 1;
 	context->session = &test->session;
+	context->yard = &test->yard;
 	context->words = &test->yard.yard->contexts[0];
 	context->bit_word = &test->yard.yard->bits[0];
 	context->bit = 1;

@@ -11,6 +11,7 @@
 
 #include "engine/executor.h"
 #include "proto/event.h"
+#include "proto/notify.h"
 #include "tests/support/rig.h"
 
 static jmp_buf killed;
@@ -239,6 +240,78 @@ static void check_stopped(struct rig *rig, int point, uint32_t count)
 	expect(event_of(rig, 0)->recorded == 1, "the event is not recorded", point, count);
 }
 
+/* Two streams that signal to each other, and one of another session that has imported the notify: every change once. */
+#define NOTIFY 2100032u	/* a multiple of 64 */
+
+static struct notify_slot *notify_of(struct rig *rig, uint32_t index)
+{
+	return (struct notify_slot *)(rig->ranks[0].memory + NOTIFY) + index;
+}
+
+static void submit_notifies(struct rig *rig)
+{
+	struct rig_notify record = { .kind = TASK_NOTIFY_RECORD, .mode = NOTIFY_SET, .number = 1 };
+	struct rig_notify wait = { .kind = TASK_NOTIFY_WAIT, .mode = NOTIFY_EQUAL, .clears = true, .number = 1 };
+	struct rig_notify add = { .kind = TASK_NOTIFY_RECORD, .mode = NOTIFY_ADD, .offset = NOTIFY + 128, .number = 5 };
+	uint64_t import = rig_import(rig, 1, 0);
+
+	for (uint32_t round = 0; round < 2; round++) {
+		for (uint32_t stream = 0; stream < 2; stream++) {
+			add.segment = 0;
+			rig_submit_notify(rig, 0, stream, &add);
+			record.offset = NOTIFY + 64 * stream;
+			wait.offset = NOTIFY + 64 * !stream;
+			rig_submit_notify(rig, 0, stream, stream ? &wait : &record);
+			rig_submit_notify(rig, 0, stream, stream ? &record : &wait);
+		}
+		add.segment = import;
+		rig_submit_notify(rig, 1, 0, &add);
+	}
+	wait = (struct rig_notify){ .kind = TASK_NOTIFY_WAIT, .mode = NOTIFY_EQUAL, .segment = import, .offset = NOTIFY + 128, .number = 30 };
+	rig_submit_notify(rig, 1, 0, &wait);
+}
+
+static void check_notifies(struct rig *rig, int point, uint32_t count)
+{
+	expect(rig_is_done(rig, 0, 0) && rig_is_done(rig, 0, 1) && rig_is_done(rig, 1, 0), "a stream is not done", point, count);
+	for (uint32_t i = 0; i < 2; i++)
+		expect(notify_of(rig, i)->word == 4ull << 32, "a notify was not recorded twice and taken twice", point, count);
+	expect(notify_of(rig, 2)->word == (6ull << 32 | 30), "six additions are not six", point, count);
+	expect(rig->liars == 0, "the executor takes its own words for nonsense", point, count);
+}
+
+/* Of several slices, one of them with itself, and a short one behind. */
+#define SUMS 900u
+#define SUM_OF(rig) ((uint32_t *)(rig)->ranks[0].memory)
+#define TERM_OF(rig) ((uint32_t *)((rig)->ranks[1].memory + 8192))
+
+static void submit_reductions(struct rig *rig)
+{
+	struct rig_reduce sum = { .to = 0, .from = 8192, .bytes = SUMS * 4, .segment = rig_import(rig, 0, 1), .type = 2, .op = 0 };
+	struct rig_reduce twice = { .to = 0, .from = 0, .bytes = SUMS * 4, .type = 2, .op = 0 };
+
+	for (uint32_t i = 0; i < SUMS; i++) {
+		SUM_OF(rig)[i] = i;
+		TERM_OF(rig)[i] = 1000 * i + 1;
+	}
+	rig_submit_reduce(rig, 0, 0, &sum);
+	rig_submit_reduce(rig, 0, 0, &twice);
+	sum.bytes = 8;
+	rig_submit_reduce(rig, 0, 0, &sum);
+}
+
+static void check_reductions(struct rig *rig, int point, uint32_t count)
+{
+	expect(rig_is_done(rig, 0, 0), "a stream is not done", point, count);
+	expect(rig->ranks[0].streams[0]->fault_count == 0 && rig->liars == 0, "a reduction failed", point, count);
+	for (uint32_t i = 0; i < SUMS; i++) {
+		uint32_t sum = 2 * (1001 * i + 1) + (i < 2 ? 1000 * i + 1 : 0);
+
+		expect(SUM_OF(rig)[i] == sum, "a sum is wrong", point, count);
+		expect(TERM_OF(rig)[i] == 1000 * i + 1, "a source was changed", point, count);
+	}
+}
+
 struct scenario {
 	void (*start)(struct rig *rig);
 	void (*act)(struct rig *rig);	/* again after a crash, as a request is sent again */
@@ -287,6 +360,8 @@ int main(void)
 		{ submit_meetings, NULL, check_meetings },
 		{ submit_dropped, act_drop, check_dropped },
 		{ submit_stopped, NULL, check_stopped },
+		{ submit_notifies, NULL, check_notifies },
+		{ submit_reductions, NULL, check_reductions },
 	};
 	uint32_t crashes = 0;
 

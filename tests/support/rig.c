@@ -50,6 +50,7 @@ static void rig_context(struct rig *rig, uint32_t index, struct view_session *se
 	struct view_context *context = &rig->contexts[index];
 
 	context->session = session;
+	context->yard = &rig->view;
 	context->words = &rig->yard->contexts[index];
 	context->bit_word = &rig->yard->bits[index / 64];
 	context->bit = 1ull << (index % 64);
@@ -87,7 +88,7 @@ static void rig_rank(struct rig *rig, uint32_t index, bool shared)
 	for (uint32_t s = 0; s < RIG_STREAMS; s++) {
 		uint32_t limit = atomic_load(&rank->context->stream_limit);
 
-		rank->streams[s] = zeroed(sizeof(struct stream_ring));
+		rank->streams[s] = zeroed(SESSION_STREAM_STRIDE);
 		atomic_store(&rank->context->streams[limit], rank->streams[s]);
 		atomic_store(&rank->context->stream_limit, limit + 1);
 	}
@@ -147,6 +148,7 @@ static void rig_forget_context(struct view_context *context)
 {
 	context->dirty = context->starved = context->watches = context->polls = false;
 	context->in_watchers = context->in_pollers = context->held = false;
+	context->awaits = context->in_awaiting = false;
 	context->cut_ring = context->late_ring = NULL;
 	if (context->session)
 		context->session->watchers = NULL;
@@ -299,6 +301,50 @@ void rig_put_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_
 void rig_submit_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_kind kind, uint64_t offset, uint64_t number)
 {
 	rig_put_meeting(rig, rank, stream, kind, offset, number);
+	rig_notify(rig, rig->ranks[rank].context);
+}
+
+uint64_t rig_import(struct rig *rig, uint32_t rank, uint32_t owner)
+{
+	struct view_segment *segment = &rig->ranks[rank].session.segments[RIG_IMPORTS + owner];
+
+	segment->base = rig->ranks[owner].memory;
+	segment->size = RIG_MEMORY;
+	segment->is_import = true;
+	atomic_store(&segment->id, VIEW_ID(1, RIG_IMPORTS + owner));
+	return VIEW_ID(1, RIG_IMPORTS + owner);
+}
+
+void rig_put_notify(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_notify *notify)
+{
+	struct item item = { .kind = ITEM_PLACE,
+			     .data_type = notify->mode,
+			     .peer = notify->clears,
+			     .segment = notify->segment ? notify->segment : rig->ranks[rank].segment,
+			     .offset = notify->offset };
+
+	atomic_init(&item.number, notify->number);
+	rig_task(rig, rank, stream, (struct task){ .kind = (uint8_t)notify->kind, .timeout_ms = notify->timeout_ms, .first_lane = LANE_END },
+		 &item, 1);
+}
+
+void rig_submit_notify(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_notify *notify)
+{
+	rig_put_notify(rig, rank, stream, notify);
+	rig_notify(rig, rig->ranks[rank].context);
+}
+
+void rig_submit_reduce(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_reduce *reduce)
+{
+	struct item items[2] = { { .kind = ITEM_REDUCE, .data_type = reduce->type, .peer = reduce->op },
+				 { .kind = ITEM_SOURCE, .data_type = reduce->type } };
+
+	items[0].bytes = items[1].bytes = reduce->bytes;
+	items[0].segment = rig->ranks[rank].segment;
+	items[1].segment = reduce->segment ? reduce->segment : rig->ranks[rank].segment;
+	items[0].offset = reduce->to;
+	items[1].offset = reduce->from;
+	rig_task(rig, rank, stream, (struct task){ .kind = TASK_REDUCE, .first_lane = LANE_END }, items, 2);
 	rig_notify(rig, rig->ranks[rank].context);
 }
 

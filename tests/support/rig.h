@@ -42,6 +42,24 @@ struct rig_item {
 	uint8_t type;
 };
 
+/* A task about the notify at @offset of @segment (0: the rank's memory); @mode: enum notify_change or notify_compare. */
+struct rig_notify {
+	enum task_kind kind;
+	uint8_t mode;
+	bool clears;
+	uint32_t timeout_ms;
+	uint64_t segment, offset, number;
+};
+
+/* Offsets in the rank's memory, @from in @segment if that is not 0. */
+struct rig_reduce {
+	uint64_t to, from, bytes, segment;
+	uint8_t type;
+	uint32_t op;
+};
+
+#define RIG_IMPORTS 200u	/* index of the first import in a session's segments */
+
 /* @shared: all ranks in the context of rank 0. */
 struct rig *rig_new(uint32_t size, bool shared);
 struct rig *rig_free(struct rig *rig);
@@ -56,6 +74,11 @@ void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream);
 /* A task of engine/meeting.c about the place at @offset of the rank's memory; put: into the ring only. */
 void rig_put_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_kind kind, uint64_t offset, uint64_t number);
 void rig_submit_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_kind kind, uint64_t offset, uint64_t number);
+/* The memory of @owner in the session of @rank: the segment's id. */
+uint64_t rig_import(struct rig *rig, uint32_t rank, uint32_t owner);
+void rig_put_notify(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_notify *notify);
+void rig_submit_notify(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_notify *notify);
+void rig_submit_reduce(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_reduce *reduce);
 /* What the process does: runs one host function that is due, and tells. False: none is. */
 bool rig_host(struct rig *rig);
 /* Tells the executor as a client would (rule R5). */
