@@ -17,13 +17,6 @@ UNBUILT_HCCL(HcclThreadAcquire, (HcclComm comm, CommEngine engine, uint32_t thre
 		uint32_t notifyNumPerThread, ThreadHandle *threads))
 UNBUILT_HCCL(HcclThreadAcquireWithStream, (HcclComm comm, CommEngine engine, aclrtStream stream,
 		uint32_t notifyNum, ThreadHandle *thread))
-UNBUILT_HCCL(HcclEngineCtxCreate, (HcclComm comm, const char *ctxTag, CommEngine engine,
-		uint64_t size, void **ctx))
-UNBUILT_HCCL(HcclEngineCtxGet, (HcclComm comm, const char *ctxTag, CommEngine engine, void **ctx,
-		uint64_t *size))
-UNBUILT_HCCL(HcclEngineCtxCopy, (HcclComm comm, CommEngine engine, const char *ctxTag,
-		const void *srcCtx, uint64_t size, uint64_t dstCtxOffset))
-UNBUILT_HCCL(HcclEngineCtxDestroy, (HcclComm comm, const char *ctxTag, CommEngine engine))
 UNBUILT_HCCL(HcclCommMemReg, (HcclComm comm, const char *memTag, const CommMem *mem,
 		HcclMemHandle *memHandle))
 UNBUILT_HCCL(HcclThreadAcquireWithConfig, (HcclComm comm, CommEngine engine, uint32_t threadNum,

@@ -21,6 +21,7 @@
 #include "client/comm_buffer.h"
 #include "client/connection.h"
 #include "client/device.h"
+#include "client/engine_context.h"
 #include "client/environment.h"
 #include "client/error.h"
 #include "client/stream.h"
@@ -133,6 +134,7 @@ void hccld_comm_place_free(struct hccld_comm *comm)
 	uint32_t index = (uint32_t)(comm - comms);
 	uint64_t generation = (atomic_load_explicit(&comm->word, memory_order_relaxed) >> 32) + 1;
 
+	hccld_engine_contexts_end(comm);
 	hccld_comm_buffer_end(comm);
 	if (comm->region)
 		munmap((void *)comm->region, comm->region_size);

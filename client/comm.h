@@ -52,6 +52,7 @@ struct hccld_comm {
 	pthread_mutex_t making;		/* held while one of the following is made */
 	_Atomic(void *) buffer;		/* HCCL buffer, comm_buffer.h; NULL: not made yet */
 	uint64_t buffer_bytes, buffer_segment;
+	void *engine_contexts;		/* engine_context.h */
 	struct hccld_context *on;	/* what `context` is the id of, while that is open */
 	struct hccld_context *held;	/* context that HcclCommInitAll opened for this rank, or NULL */
 	char name[HCCLD_COMM_NAME_MAX];

@@ -217,24 +217,12 @@ TEST(hundreds_cost_only_what_is_touched)
 	job_run(costs_nothing);
 }
 
-/* What programs start with a small device. */
 static void run_small(const char *option, const char *value, void (*body)(void))
 {
-	const char *options[] = { option, value, NULL };
-	struct private_daemon daemon;
-	int status;
-	pid_t pid;
+	const char *const options[] = { option, value, NULL };
 
-	check_eq_int(private_daemon_start(&daemon, options, NULL), 0);
-	pid = fork();
-	check_ge_int(pid, 0);
-	if (pid == 0) {
-		body();
-		_exit(0);
-	}
-	check_eq_int(waitpid(pid, &status, 0), pid);
-	check_eq_int(status, 0);
-	check_eq_int(private_daemon_stop(&daemon), 0);
+	job_set_options(options);
+	job_run(body);
 }
 
 /* More is touched than there is: nobody ends, and nothing new is had until it is given back. */

@@ -27,6 +27,7 @@ struct job {
 
 static struct job *job;
 static uint32_t own_index, meetings;
+static const char *const *daemon_options;
 
 void job_check(const char *file, int line, const char *call, int got, int result, const char *part)
 {
@@ -38,9 +39,14 @@ void job_check(const char *file, int line, const char *call, int got, int result
 		test_fail(file, line, "%s: %d, expected a text with \"%s\": %s", call, got, part, text ? text : "(no text)");
 }
 
+void job_set_options(const char *const *options)
+{
+	daemon_options = options;
+}
+
 static void start(struct private_daemon *daemon)
 {
-	if (private_daemon_start(daemon, NULL, NULL) < 0)
+	if (private_daemon_start(daemon, daemon_options, NULL) < 0)
 		test_fail(__FILE__, __LINE__, "no daemon");
 }
 

@@ -11,6 +11,8 @@
 #include "hccl/hccl.h"
 #include "tests/support/test.h"
 
+/* Arguments of the daemons of this case, NULL-terminated; none unless it is called. */
+void job_set_options(const char *const *options);
 /* Starts a daemon, runs @body in a child process, stops the daemon. Fails the case if one of them does not end well. */
 void job_run(void (*body)(void));
 /* The same with an environment variable set for both. */

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A search tree per communicator, with its lock `making`, also while memory is asked for: of two that create the same one is refused. */
+#include "client/engine_context.h"
+
+#include <inttypes.h>
+#include <search.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/buffer.h"
+#include "client/comm.h"
+#include "client/device.h"
+#include "client/error.h"
+#include "client/share.h"
+#include "hcomm/hcomm_res_defs.h"
+#include "proto/limits.h"
+
+struct engine_context {
+	struct hccld_engine_key key; /* first: a key finds it */
+	bool is_device;
+	uint64_t device_context; /* id of the context whose memory it is */
+	struct hccld_context *on;
+	void *memory;
+	uint64_t bytes;
+	char tag[HCCLD_TAG_MAX];
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct hccld_engine_key *one = a, *other = b;
+
+	if (one->engine != other->engine)
+		return one->engine < other->engine ? -1 : 1;
+	return strcmp(one->tag, other->tag);
+}
+
+/* With `making`. */
+static struct engine_context *find(struct hccld_comm *comm, const struct hccld_engine_key *key)
+{
+	void *node = tfind(key, &comm->engine_contexts, compare);
+
+	return node ? *(struct engine_context **)node : NULL;
+}
+
+static int missing_error(const struct hccld_comm *comm, const struct hccld_engine_key *key)
+{
+	return hccld_error(CAUSE_ARGUMENT, "communicator %s has no context \"%s\" of engine %d; create it with HcclEngineCtxCreate", comm->name,
+			   key->tag, key->engine);
+}
+
+static bool is_of_device(int engine)
+{
+	return engine == COMM_ENGINE_AICPU || engine == COMM_ENGINE_AICPU_TS || engine == COMM_ENGINE_AIV;
+}
+
+static int memory_new(const struct hccld_comm *comm, struct engine_context *context)
+{
+	int r;
+
+	if (!context->is_device) {
+		context->memory = calloc(1, context->bytes);
+		if (context->memory)
+			return 0;
+		return hccld_error(CAUSE_HOST_MEMORY, "no memory for a context of %" PRIu64 " bytes", context->bytes);
+	}
+	r = hccld_comm_check_context(comm);
+	if (r == 0)
+		r = hccld_buffer_allocate(comm->on, HCCLD_MEMORY_DEVICE, context->bytes, &context->memory);
+	if (r == 0)
+		memset(context->memory, 0, context->bytes); /* small ones may have been somebody's before */
+	return r;
+}
+
+/* Device memory went with its context, and at its address may be somebody else's by now. */
+static void context_drop(void *data)
+{
+	struct engine_context *context = data;
+
+	if (!context->is_device) {
+		free(context->memory);
+	} else if (hccld_context_is_open(context->on, context->device_context)) {
+		hccld_share_freeing(context->memory);
+		if (hccld_buffer_free(HCCLD_MEMORY_DEVICE, context->memory) < 0)
+			hccld_error_forget();
+	}
+	free(context);
+}
+
+/* With `making`. */
+static int context_make(struct hccld_comm *comm, const struct hccld_engine_key *key, uint64_t bytes, void **ret_memory)
+{
+	struct engine_context *context;
+	int r;
+
+	context = find(comm, key);
+	if (context)
+		return hccld_error(CAUSE_ARGUMENT,
+				   "communicator %s has a context \"%s\" of engine %d already, of %" PRIu64
+				   " bytes: get it with HcclEngineCtxGet, or destroy it first",
+				   comm->name, key->tag, key->engine, context->bytes);
+	context = calloc(1, sizeof(*context));
+	if (!context)
+		return hccld_error(CAUSE_HOST_MEMORY, "no memory for a context");
+	strcpy(context->tag, key->tag);
+	context->key = (struct hccld_engine_key){ key->engine, context->tag };
+	context->bytes = bytes;
+	context->is_device = is_of_device(key->engine);
+	context->on = comm->on;
+	context->device_context = comm->context;
+	r = memory_new(comm, context);
+	if (r < 0) {
+		free(context);
+		return r;
+	}
+	if (!tsearch(context, &comm->engine_contexts, compare)) {
+		context_drop(context);
+		return hccld_error(CAUSE_HOST_MEMORY, "no memory for a context");
+	}
+	*ret_memory = context->memory;
+	return 0;
+}
+
+/* Nobody is cancelled with the lock. */
+static int lock(struct hccld_comm *comm)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&comm->making);
+	return cancel;
+}
+
+static void unlock(struct hccld_comm *comm, int cancel)
+{
+	pthread_mutex_unlock(&comm->making);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+int hccld_engine_context_new(struct hccld_comm *comm, const struct hccld_engine_key *key, uint64_t bytes, void **ret_memory)
+{
+	int cancel = lock(comm);
+	int r = context_make(comm, key, bytes, ret_memory);
+
+	unlock(comm, cancel);
+	return r;
+}
+
+int hccld_engine_context_get(struct hccld_comm *comm, const struct hccld_engine_key *key, void **ret_memory, uint64_t *ret_bytes)
+{
+	int cancel = lock(comm);
+	const struct engine_context *context = find(comm, key);
+
+	if (context) {
+		*ret_memory = context->memory;
+		*ret_bytes = context->bytes;
+	}
+	unlock(comm, cancel);
+	return context ? 0 : missing_error(comm, key);
+}
+
+/* With `making`. */
+static int context_write(struct hccld_comm *comm, const struct hccld_engine_key *key, uint64_t offset, const void *source, uint64_t bytes)
+{
+	struct engine_context *context = find(comm, key);
+	int r;
+
+	if (!context)
+		return missing_error(comm, key);
+	if (offset > context->bytes || bytes > context->bytes - offset)
+		return hccld_error(CAUSE_ARGUMENT, "the context \"%s\" has %" PRIu64 " bytes: %" PRIu64 " bytes at %" PRIu64 " are not in it",
+				   key->tag, context->bytes, bytes, offset);
+	r = context->is_device ? hccld_comm_check_context(comm) : 0;
+	if (r == 0)
+		memcpy((char *)context->memory + offset, source, bytes);
+	return r;
+}
+
+int hccld_engine_context_write(struct hccld_comm *comm, const struct hccld_engine_key *key, uint64_t offset, const void *source,
+			       uint64_t bytes)
+{
+	int cancel = lock(comm);
+	int r = context_write(comm, key, offset, source, bytes);
+
+	unlock(comm, cancel);
+	return r;
+}
+
+int hccld_engine_context_free(struct hccld_comm *comm, const struct hccld_engine_key *key)
+{
+	int cancel = lock(comm);
+	struct engine_context *context = find(comm, key);
+
+	if (context) {
+		tdelete(&context->key, &comm->engine_contexts, compare);
+		context_drop(context);
+	}
+	unlock(comm, cancel);
+	return context ? 0 : missing_error(comm, key);
+}
+
+void hccld_engine_contexts_end(struct hccld_comm *comm)
+{
+	tdestroy(comm->engine_contexts, context_drop);
+	comm->engine_contexts = NULL;
+}
