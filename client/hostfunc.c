@@ -7,6 +7,8 @@
  *
  * Threads sleep on session_host.news (handover.h). What this process changes itself (a list's next function, another thread for
  * it) it tells through that word as well.
+ *
+ * Host kernels (kernel.c) stand in the same lists. One thread takes them and goes on; the call is over when the last block says so.
  */
 #include "client/hostfunc.h"
 
@@ -16,10 +18,13 @@
 #include <stdlib.h>
 
 #include "client/error.h"
+#include "client/kernel.h"
 #include "client/stream_state.h"
 #include "proto/feature.h"
 
-#define LIBRARY 0u /* the thread of the library, as an owner */
+/* Owners, besides the threads of the program. */
+#define LIBRARY 0u /* the thread of the library */
+#define KERNELS 1u /* the one that starts kernels */
 
 struct host_call {
 	struct host_call *next;
@@ -27,6 +32,8 @@ struct host_call {
 	void (*function)(void *arg);
 	void *arg;
 	void (*drop)(void *arg); /* of the library's own: instead of `function` if that is not to run */
+	struct kernel *kernel;	 /* it is none of these, but a host kernel */
+	uint32_t kernel_blocks;
 	uint64_t position, end;
 	bool blocks, reports;
 	bool is_orphan; /* its stream has ended while it ran */
@@ -50,6 +57,8 @@ static uint64_t self(void)
 
 static uint64_t owner_of(const struct host_call *call)
 {
+	if (call->kernel)
+		return KERNELS;
 	return call->reports ? call->stream->host_thread : LIBRARY;
 }
 
@@ -63,7 +72,9 @@ static void list_pop(struct hccld_stream *stream)
 /* It has not begun, and is not going to. */
 static void call_drop(struct host_call *call)
 {
-	if (call->drop)
+	if (call->kernel)
+		hccld_kernel_over(call->kernel, false);
+	else if (call->drop)
 		call->drop(call->arg);
 	free(call);
 }
@@ -112,21 +123,21 @@ static struct host_call *find_due(uint64_t owner)
 	return NULL;
 }
 
-/* Unlocks `mutex` while the function runs. */
-static void run(struct hccld_session *session, struct host_call *call)
+/* With `mutex`. */
+static void call_begin(struct host_call *call)
 {
 	struct hccld_stream *stream = call->stream;
 
 	list_pop(stream);
 	stream->host_running = call;
 	atomic_store_explicit(&stream->ring->host_begun, call->end, memory_order_relaxed);
-	pthread_mutex_unlock(&mutex);
-	/* copies before it may still have to be written to memory of the program */
-	hccld_stream_run_all_deferred();
-	current = call;
-	call->function(call->arg);
-	current = NULL;
-	pthread_mutex_lock(&mutex);
+}
+
+/* With `mutex`: it has returned. */
+static void call_end(struct hccld_session *session, struct host_call *call)
+{
+	struct hccld_stream *stream = call->stream;
+
 	if (!call->is_orphan) {
 		struct hccld_handover handover = stream_handover(stream->context, session);
 
@@ -139,6 +150,20 @@ static void run(struct hccld_session *session, struct host_call *call)
 	}
 	pthread_cond_broadcast(&finished);
 	free(call);
+}
+
+/* Unlocks `mutex` while the function runs. */
+static void run(struct hccld_session *session, struct host_call *call)
+{
+	call_begin(call);
+	pthread_mutex_unlock(&mutex);
+	/* copies before it may still have to be written to memory of the program */
+	hccld_stream_run_all_deferred();
+	current = call;
+	call->function(call->arg);
+	current = NULL;
+	pthread_mutex_lock(&mutex);
+	call_end(session, call);
 }
 
 /* Runs one function; false: none is due. */
@@ -158,6 +183,7 @@ static bool run_one(struct hccld_session *session, uint64_t owner)
 	return call != NULL;
 }
 
+/* Drops what is never going to run, too. */
 static bool is_due(void *arg)
 {
 	bool due;
@@ -189,23 +215,34 @@ static void *library_main(void *arg)
 	return NULL;
 }
 
-/* With `mutex`. Signals are the program's. */
-static int thread_start(struct hccld_session *session)
+int hccld_host_thread_new(const char *name, void *(*main)(void *arg), void *arg)
 {
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
 	sigset_t all, before;
 	pthread_t thread;
 	int r;
 
-	if (has_thread)
-		return 0;
+	/* signals are the program's, but for those of what the thread itself does */
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&all, own[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, NULL, library_main, session);
+	r = pthread_create(&thread, NULL, main, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r != 0)
-		return hccld_error(CAUSE_HOST_MEMORY, "no thread to run host functions: the limit of processes (ulimit -u) or memory is used up");
-	pthread_setname_np(thread, "hccld-host");
+		return -r;
+	pthread_setname_np(thread, name);
 	pthread_detach(thread);
+	return 0;
+}
+
+/* With `mutex`. */
+static int thread_start(struct hccld_session *session)
+{
+	if (has_thread)
+		return 0;
+	if (hccld_host_thread_new("hccld-host", library_main, session) < 0)
+		return hccld_error(CAUSE_HOST_MEMORY, "no thread to run host functions: the limit of processes (ulimit -u) or memory is used up");
 	has_thread = true;
 	return 0;
 }
@@ -234,29 +271,17 @@ static void call_append(void *arg, uint64_t position, uint64_t end)
 	pthread_mutex_unlock(&mutex);
 }
 
-static int launch(const struct host_call *content)
+static int submit(const struct host_call *content)
 {
 	struct hccld_stream *stream = content->stream;
 	struct task task = { .kind = TASK_HOST,
-			     .flags = content->blocks ? 0 : TASK_NO_BLOCK,
+			     .flags = (content->blocks ? 0 : TASK_NO_BLOCK) | (content->kernel ? TASK_KERNEL : 0),
+			     .epoch = content->kernel_blocks,
 			     .first_lane = LANE_END };
 	struct hccld_making making = { .make = call_append };
-	struct hccld_session *session;
-	struct host_call *call;
-	int cancel, r;
+	struct host_call *call = malloc(sizeof(*call));
+	int r;
 
-	r = hccld_session_need(HCCLD_FEATURE_TASKS, "host functions", &session);
-	if (r < 0)
-		return r;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&mutex);
-	if (!content->reports || !stream->host_thread)
-		r = thread_start(session);
-	pthread_mutex_unlock(&mutex);
-	pthread_setcancelstate(cancel, NULL);
-	if (r < 0)
-		return r;
-	call = malloc(sizeof(*call));
 	if (!call)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory to queue a host function");
 	*call = *content;
@@ -266,6 +291,23 @@ static int launch(const struct host_call *content)
 	if (r < 0)
 		free(call);
 	return r;
+}
+
+static int launch(const struct host_call *content)
+{
+	struct hccld_session *session;
+	int cancel, r;
+
+	r = hccld_session_need(HCCLD_FEATURE_TASKS, "host functions", &session);
+	if (r < 0)
+		return r;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&mutex);
+	if (!content->reports || !content->stream->host_thread)
+		r = thread_start(session);
+	pthread_mutex_unlock(&mutex);
+	pthread_setcancelstate(cancel, NULL);
+	return r < 0 ? r : submit(content);
 }
 
 int hccld_host_launch(struct hccld_stream *stream, void (*function)(void *arg), void *arg,
@@ -280,6 +322,54 @@ int hccld_host_launch_own(struct hccld_stream *stream, void (*function)(void *ar
 {
 	return launch(&(struct host_call){ .stream = stream, .function = function, .drop = drop,
 					   .arg = arg, .blocks = true });
+}
+
+/* ---- host kernels ---- */
+
+int hccld_host_launch_kernel(struct hccld_stream *stream, struct kernel *kernel, uint32_t blocks)
+{
+	return submit(&(struct host_call){
+		.stream = stream, .kernel = kernel, .kernel_blocks = blocks, .blocks = true });
+}
+
+struct kernel *hccld_host_next_kernel(struct hccld_session *session, struct host_call **ret_call)
+{
+	struct host_call *call;
+
+	for (;;) {
+		pthread_mutex_lock(&mutex);
+		call = find_due(KERNELS);
+		if (call)
+			call_begin(call);
+		pthread_mutex_unlock(&mutex);
+		if (call)
+			break;
+		sleep_until_news(session, KERNELS, STREAM_NEVER);
+	}
+	/* as for every host function */
+	hccld_stream_run_all_deferred();
+	*ret_call = call;
+	return call->kernel;
+}
+
+void hccld_host_enter(struct host_call *call)
+{
+	current = call;
+}
+
+void hccld_host_kernel_end(struct hccld_session *session, struct host_call *call)
+{
+	pthread_mutex_lock(&mutex);
+	hccld_kernel_over(call->kernel, call->is_orphan);
+	call_end(session, call);
+	pthread_mutex_unlock(&mutex);
+}
+
+void hccld_host_sweep(void)
+{
+	uint64_t owner = KERNELS;
+
+	(void)is_due(&owner);
 }
 
 int hccld_host_subscribe(uint64_t thread, struct hccld_stream *stream)
@@ -423,6 +513,7 @@ void hccld_host_await_own(void)
 
 void hccld_host_stop(struct hccld_stream *stream)
 {
+	hccld_kernel_await_launches(stream);
 	pthread_mutex_lock(&mutex);
 	while (stream->host_first) {
 		struct host_call *call = stream->host_first;
@@ -435,6 +526,7 @@ void hccld_host_stop(struct hccld_stream *stream)
 		pthread_cond_wait(&finished, &mutex);
 	if (stream->host_running)
 		stream->host_running->is_orphan = true;
+	hccld_kernel_forget(stream, stream->host_running ? stream->host_running->kernel_blocks : 0);
 	stream->host_running = NULL;
 	stream->host_thread = LIBRARY;
 	for (struct hccld_stream **at = &streams; stream->host_listed && *at; at = &(*at)->host_next) {

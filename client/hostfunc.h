@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hccld_session;
 struct hccld_stream;
+struct host_call;
+struct kernel;
 
 /*
  * Queues @function(@arg). @blocks: later tasks of the stream wait until it has returned. @reports: the subscribed thread runs it, if there
@@ -37,3 +40,18 @@ void hccld_host_drain(struct hccld_stream *stream);
 void hccld_host_await_own(void);
 /* For stream.c: forgets what has not begun; the ring is not touched any more afterwards. */
 void hccld_host_stop(struct hccld_stream *stream);
+
+/* ---- for kernel.c ---- */
+
+/* A detached thread to which no signals of the program go. A negative errno; no text. */
+int hccld_host_thread_new(const char *name, void *(*main)(void *arg), void *arg);
+/* Queues @kernel. From then on hccld_kernel_over() comes once for it, unless this fails. */
+int hccld_host_launch_kernel(struct hccld_stream *stream, struct kernel *kernel, uint32_t blocks);
+/* Waits for a kernel that is due, and takes it. One thread asks. */
+struct kernel *hccld_host_next_kernel(struct hccld_session *session, struct host_call **ret_call);
+/* This thread runs a block of it; NULL: no longer. */
+void hccld_host_enter(struct host_call *call);
+/* All blocks have returned: the stream goes on. */
+void hccld_host_kernel_end(struct hccld_session *session, struct host_call *call);
+/* Kernels that are not going to run, because their stream has stopped at an error, are over. */
+void hccld_host_sweep(void);

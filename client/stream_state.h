@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "client/handover.h"
+#include "client/kernel.h"
 #include "client/stream.h"
 #include "proto/clock.h"
 
@@ -56,6 +57,7 @@ struct hccld_stream {
 	struct hccld_stream *host_next; /* in the list of streams with calls */
 	uint64_t host_thread; /* that processes its reports; 0: the library's */
 	bool host_listed;
+	struct kernel_stream kernels;
 };
 
 static inline bool stream_is_alive(const struct hccld_stream *stream)

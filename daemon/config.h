@@ -48,6 +48,7 @@ struct config {
 	uint64_t device_memory; /* of each device; whole pages */
 	uint32_t notifies_per_device;
 	char soc_name[64];
+	uint32_t vector_cores_per_device;
 	uint32_t copy_threads;
 	bool allow_duplicate_items;
 	bool keeper;

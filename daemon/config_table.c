@@ -79,6 +79,8 @@ const struct setting config_settings[] = {
 		.help = "notifies of each device, of all processes together"),
 	TEXT(devices, soc_name, "Ascend910_9391",
 	     .help = "what aclrtGetSocName answers"),
+	INTEGER(devices, vector_cores_per_device, 1, 65536, "48",
+		.help = "vector cores of each device: blocks of host kernels that may be queued or run on it at a time"),
 	CHOICE(limits, tenant, tenant_rules, "uid", RELOADABLE,
 	       .help = "whose processes may share memory, and share these limits: those of a user, or of a user in one pod, job or login session"),
 	BYTES(limits, memory_per_tenant, 1, 1ull << 47, "unlimited", .word = "unlimited", RELOADABLE,

@@ -207,6 +207,7 @@ static int daemon_open_registry(struct daemon *daemon)
 						  .device_memory = config->device_memory,
 						  .host_memory = config->host_memory,
 						  .notifies = config->notifies_per_device,
+						  .cores_per_device = config->vector_cores_per_device,
 						  .limits = limits_of(config) };
 	bool is_inherited;
 	int r;

@@ -54,20 +54,20 @@ cJSON *describe_device_json(const Hccld__Control__Device *device)
 	return object;
 }
 
-/* @task: 0 from a daemon that knows transfers only. */
-static const char *describe_operation(uint32_t task, uint32_t direction)
+/* Its task is 0 from a daemon that knows transfers only. */
+static const char *describe_operation(const Hccld__Control__Waiting *waiting)
 {
-	switch (task) {
+	switch (waiting->task) {
 	case TASK_WAIT_EVENT:
 		return "wait-event";
 	case TASK_WAIT_VALUE:
 		return "wait-value";
 	case TASK_HOST:
-		return "host-function";
+		return waiting->blocks ? "host-kernel" : "host-function";
 	default:
 		break;
 	}
-	switch (direction) {
+	switch (waiting->direction) {
 	case 0:
 		return "barrier";
 	case ITEM_SEND:
@@ -93,8 +93,9 @@ cJSON *describe_waiting_json(const Hccld__Control__Waiting *waiting)
 	json_number(object, "pid", waiting->pid);
 	json_text(object, "process", waiting->process);
 	json_number(object, "stream", waiting->stream);
-	json_text(object, "operation", describe_operation(waiting->task, waiting->direction));
+	json_text(object, "operation", describe_operation(waiting));
 	json_number(object, "event", waiting->event);
+	json_number(object, "blocks", waiting->blocks);
 	json_number(object, "peer", waiting->peer);
 	json_number(object, "peer_pid", waiting->peer_pid);
 	cJSON_AddBoolToObject(object, "peer_posted", waiting->peer_posted);

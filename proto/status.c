@@ -87,6 +87,7 @@ static const struct status table[CAUSE_COUNT] = {
 	{ CAUSE_EVENTS, "events", ENOANO, 207007, 7, "EI0007", RESOURCE, "the events of this process are used up" },
 	{ CAUSE_HOST_REGISTERED, "host-registered", EEXIST, 507910, 1, "", "", "the host memory is registered already" },
 	{ CAUSE_HOST_NOT_REGISTERED, "host-not-registered", ENOMEDIUM, 507911, 1, "", "", "the host memory is not registered" },
+	{ CAUSE_CORES, "cores", EXFULL, 207005, 7, "EI0007", RESOURCE, "the vector cores of the device are in use" },
 };
 
 const struct status *status_of(uint32_t cause)

@@ -62,6 +62,7 @@ enum cause {
 	CAUSE_EVENTS = 48,		/* events exhausted */
 	CAUSE_HOST_REGISTERED = 49,	/* aclrtHostRegister of memory that is registered */
 	CAUSE_HOST_NOT_REGISTERED = 50,
+	CAUSE_CORES = 51,		/* vector cores of the device are in use */
 	CAUSE_COUNT
 };
 

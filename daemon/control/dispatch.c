@@ -51,6 +51,8 @@ static const struct {
 	{ CASE(CREATE_NOTIFIES), handle_create_notifies, false },
 	{ CASE(FREE_NOTIFIES), handle_free_notifies, false },
 	{ CASE(RESET_NOTIFIES), handle_reset_notifies, false },
+	{ CASE(TAKE_CORES), handle_take_cores, false },
+	{ CASE(GIVE_CORES), handle_give_cores, false },
 	{ CASE(STATUS), handle_status, true },
 	{ CASE(LIST), handle_list, true },
 	{ CASE(GET_CONFIG), handle_get_config, true },
@@ -72,6 +74,7 @@ bool dispatch_begins(const struct request *request)
 	case CASE(GET_ROOT_INFO):
 	case CASE(JOIN_COMM):
 	case CASE(CREATE_NOTIFIES):
+	case CASE(TAKE_CORES):
 		return true;
 	default:
 		return false;

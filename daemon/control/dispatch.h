@@ -14,6 +14,9 @@ void dispatch_again(struct request *request);
 /* It begins something new; the rest ends or looks at what there is. */
 bool dispatch_begins(const struct request *request);
 
+/* Of a request for vector cores that was refused: its like is about to be given back. */
+bool cores_are_coming(const struct request *request);
+
 /* Handlers: request.h says what they may do. */
 int handle_hello(struct request *request);
 int handle_open_context(struct request *request);
@@ -40,6 +43,8 @@ int handle_describe_device(struct request *request);
 int handle_create_notifies(struct request *request);
 int handle_free_notifies(struct request *request);
 int handle_reset_notifies(struct request *request);
+int handle_take_cores(struct request *request);
+int handle_give_cores(struct request *request);
 int handle_status(struct request *request);
 int handle_list(struct request *request);
 int handle_get_config(struct request *request);

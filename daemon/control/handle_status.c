@@ -85,6 +85,7 @@ Hccld__Control__Waiting *query_waiting(struct request *request, const struct wai
 	message->stream = waiting->stream;
 	message->task = waiting->kind;
 	message->event = waiting->event;
+	message->blocks = waiting->blocks;
 	message->peer_posted = waiting->is_posted;
 	message->held = waiting->is_held;
 	text_init(&text, buffer, sizeof(buffer));
@@ -234,7 +235,9 @@ static bool write_verdict(const struct request *request, const struct survey *su
 		plural(text, reply->comms, "communicator");
 		if (survey->has_oldest && survey->oldest.age_ms >= NOTED_MS)
 			text_add(text, ", %s for %.1f s",
-				 survey->oldest.kind == TASK_HOST ? "a host function has been running" : "data has been moving",
+				 survey->oldest.blocks		  ? "a host kernel has been running" :
+				 survey->oldest.kind == TASK_HOST ? "a host function has been running" :
+								    "data has been moving",
 				 (double)survey->oldest.age_ms / 1000);
 		else
 			text_add(text, ", nothing waits longer than 1 s");

@@ -15,13 +15,25 @@
 #define LOOK_MS 1	    /* a turn of the loop: in it we hear of every process that had ended when the request came */
 #define AGAIN_MS 50	    /* if nothing tells us before */
 #define HOLD_NS 5000000000u /* what ends is gone long before */
+#define HOLD_CORES_NS 500000000u /* a process that has no kernel left gives its cores back within some ms */
 #define HELD_PER_USER 64u   /* whoever has more is not waiting for the end of a process */
 
 static bool is_want(int r)
 {
 	enum cause cause = status_cause(r);
 
-	return r < 0 && (cause == CAUSE_LIMIT || cause == CAUSE_MEMORY || cause == CAUSE_HOST_MEMORY || cause == CAUSE_STREAMS || cause == CAUSE_NOTIFIES);
+	return r < 0 && (cause == CAUSE_LIMIT || cause == CAUSE_MEMORY || cause == CAUSE_HOST_MEMORY || cause == CAUSE_STREAMS ||
+			 cause == CAUSE_NOTIFIES || cause == CAUSE_CORES);
+}
+
+/* Is what @request wants about to be free? */
+static bool is_coming(const struct request *request)
+{
+	uint64_t now = clock_now_ns();
+
+	if (request->control->ending_count)
+		return now <= request->held_until_ns;
+	return now <= request->held_until_ns - HOLD_NS + HOLD_CORES_NS && cores_are_coming(request);
 }
 
 /* Nothing was done before the refusal. */
@@ -46,7 +58,7 @@ bool retry_hold(struct request *request, int r)
 
 	if (!is_want(r) || control->is_leaving || !dispatch_begins(request) || !may_be_repeated(request))
 		return false;
-	if (is_first ? request->user->held >= HELD_PER_USER : !control->ending_count || clock_now_ns() > request->held_until_ns)
+	if (is_first ? request->user->held >= HELD_PER_USER : !is_coming(request))
 		return false;
 	if (is_first)
 		request->held_until_ns = clock_now_ns() + HOLD_NS;

@@ -12,7 +12,7 @@ struct request;
 
 /* @r: what the handler of @request has returned. True: it is done again later, and is not the caller's any more. */
 bool retry_hold(struct request *request, int r);
-/* A session has gone, with all that it held. */
+/* Something was given back: a session has gone, with all that it held, or vector cores are free. */
 void retry_soon(struct control *control);
 /* The timer of control. */
 void retry_held(void *data);

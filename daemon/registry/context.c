@@ -9,6 +9,7 @@
 #include "base/memfd.h"
 #include "proto/cleanup.h"
 #include "registry/comm.h"
+#include "registry/cores.h"
 #include "registry/notify.h"
 #include "registry/quota.h"
 #include "registry/registry.h"
@@ -296,6 +297,7 @@ void stream_remove(struct stream *stream)
 {
 	struct session *session = stream->context->session;
 
+	cores_give(stream);
 	records_remove(session->registry->records, RECORD_STREAM, stream->record);
 	session->streams[stream->index] = NULL;
 	slots_give(&session->stream_slots, stream->index);

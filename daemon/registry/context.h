@@ -30,6 +30,7 @@ struct stream {
 	uint32_t index; /* place in the session region */
 	uint32_t record;
 	bool is_closing;
+	uint32_t cores, cores_record; /* cores.h */
 	struct stream_ring *ring;
 };
 

@@ -56,6 +56,8 @@ static void describe_meeting(const struct waiting *waiting, bool with_age, struc
 		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
 	if (waiting->kind == TASK_WAIT_EVENT)
 		text_add(text, "for event %" PRIu32, waiting->event);
+	else if (waiting->blocks)
+		text_add(text, "for a host kernel of %" PRIu32 " block%s", waiting->blocks, waiting->blocks == 1 ? "" : "s");
 	else if (waiting->kind == TASK_HOST)
 		text_add(text, "for a host function");
 	else
@@ -241,15 +243,27 @@ static void explain_barrier(const struct waiting *waiting, const struct waiting 
 		add_missing(other, text);
 }
 
+/* Of a host function or kernel: "it" comes before. */
+static void explain_run(const struct waiting *waiting, struct text *text)
+{
+	if (waiting->is_posted)
+		text_add(text, "has run for %.1f s", (double)waiting->age_ms / 1000);
+	else if (waiting->blocks)
+		text_add(text, "has not begun yet");
+	else
+		text_add(text, "was not called yet: its thread does not call aclrtProcessReport, or runs another one");
+}
+
 /* "the host function of stream 0 of rank 1 (pid 6453) has run for 5.2 s"; @rank: whose it is. */
 static void explain_host(const struct waiting *other, uint32_t rank, struct text *text)
 {
-	text_add(text, "the host function of stream %" PRIu32 " of rank %" PRIu32 " (pid %d) ", other->stream, rank,
-		 other->session->view.pid);
-	if (other->is_posted)
-		text_add(text, "has run for %.1f s", (double)other->age_ms / 1000);
+	if (other->blocks)
+		text_add(text, "the host kernel (blocks: %" PRIu32 ")", other->blocks);
 	else
-		text_add(text, "was not called yet: its thread does not call aclrtProcessReport, or runs another one");
+		text_add(text, "the host function");
+	text_add(text, " of stream %" PRIu32 " of rank %" PRIu32 " (pid %d) ", other->stream, rank,
+		 other->session->view.pid);
+	explain_run(other, text);
 }
 
 static void explain_meeting(const struct waiting *waiting, struct text *text);
@@ -320,10 +334,9 @@ static void explain_meeting(const struct waiting *waiting, struct text *text)
 		text_add(text, "no stream is to record it (aclrtRecordEvent was not called)");
 	} else if (waiting->kind == TASK_WAIT_VALUE) {
 		text_add(text, "nobody has written it");
-	} else if (waiting->is_posted) {
-		text_add(text, "it has run for %.1f s", (double)waiting->age_ms / 1000);
 	} else {
-		text_add(text, "it was not called yet: its thread does not call aclrtProcessReport, or runs another one");
+		text_add(text, "it ");
+		explain_run(waiting, text);
 	}
 }
 

@@ -208,6 +208,7 @@ int registry_new(const struct registry_options *options, const struct descriptor
 	list_init(&registry->lazy);
 	registry->limits = options->limits;
 	registry->notifies_per_device = options->notifies;
+	registry->cores_per_device = options->cores_per_device;
 	if (gethostname(registry->node, sizeof(registry->node)) < 0)
 		registry->node[0] = 0;
 	registry->node[sizeof(registry->node) - 1] = 0;

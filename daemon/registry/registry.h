@@ -23,6 +23,7 @@ struct device {
 	struct account memory;
 	uint32_t contexts, streams, notifies;
 	uint64_t notify_bits[HCCLD_NOTIFIES_MAX / 64]; /* ids that are taken */
+	uint32_t cores; /* that streams hold */
 };
 
 struct registry_options {
@@ -30,6 +31,7 @@ struct registry_options {
 	uint64_t device_memory; /* per device */
 	uint64_t host_memory;	/* pinned host memory, side buffers, communicator regions */
 	uint32_t notifies;	/* per device */
+	uint32_t cores_per_device;
 	struct quota_limits limits;
 };
 
@@ -38,7 +40,7 @@ struct registry {
 	const struct descriptor_store *store;
 	struct device *devices;
 	uint32_t device_count;
-	uint32_t notifies_per_device;
+	uint32_t notifies_per_device, cores_per_device;
 	struct account host;
 	struct holder comm_holder;	      /* communicator regions, in `host` */
 	struct list tenants, sessions, comms; /* by growing id */

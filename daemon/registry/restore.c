@@ -10,6 +10,7 @@
 #include "base/namespace.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/cores.h"
 #include "registry/lazy.h"
 #include "registry/notify.h"
 #include "registry/record.h"
@@ -194,6 +195,13 @@ static void restore_streams(struct registry *registry)
 	}
 }
 
+static void restore_cores(struct registry *registry)
+{
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_CORES); i++)
+		if (records_get(registry->records, RECORD_CORES, i) && cores_restore(registry, i) < 0)
+			records_remove(registry->records, RECORD_CORES, i);
+}
+
 static void restore_segments(struct registry *registry)
 {
 	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_SEGMENT); i++) {
@@ -359,6 +367,7 @@ void registry_restore(struct registry *registry)
 	settle_tenants(registry);
 	restore_contexts(registry);
 	restore_streams(registry);
+	restore_cores(registry);
 	restore_segments(registry);
 	restore_shares(registry);
 	restore_notifies(registry);

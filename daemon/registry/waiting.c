@@ -280,6 +280,7 @@ static bool walk_meeting(struct walk *walk, const struct head *head)
 	if (head->task.kind == TASK_HOST) {
 		/* the client stores its end before it calls the function */
 		waiting.is_posted = atomic_load_explicit(&head->stream->ring->host_begun, memory_order_relaxed) > head->position;
+		waiting.blocks = head->task.flags & TASK_KERNEL ? head->task.epoch : 0;
 	} else if (head->task.item_count != 1) {
 		return true;
 	} else if (head->task.kind == TASK_WAIT_EVENT) {
@@ -403,8 +404,12 @@ static const char *const task_names[] = {
 	[TASK_WAIT_VALUE] = "value-wait",
 };
 
-static const char *task_name(uint8_t kind)
+static const char *task_name(const struct task *task)
 {
+	uint8_t kind = task->kind;
+
+	if (kind == TASK_HOST && task->flags & TASK_KERNEL)
+		return "host-kernel";
 	return kind < sizeof(task_names) / sizeof(*task_names) && task_names[kind] ? task_names[kind] : "task";
 }
 
@@ -445,7 +450,7 @@ void waiting_head(struct session *session, const struct stream *stream,
 	*ret_head = (struct stream_head){ 0 };
 	if (!head_open(session, stream, walk.now_ns, &head))
 		return;
-	ret_head->kind = task_name(head.task.kind);
+	ret_head->kind = task_name(&head.task);
 	ret_head->age_ms = head.age_ms;
 	ret_head->queued_tasks = count_tasks(stream->ring);
 	walk_stream(&walk, session, stream);

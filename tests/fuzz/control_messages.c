@@ -335,6 +335,27 @@ static size_t pack_abort_tasks(struct parts *parts, unsigned char *data)
 	return PACK(parts, data);
 }
 
+static size_t pack_take_cores(struct parts *parts, unsigned char *data)
+{
+	START(parts, TakeCores, take_cores, TAKE_CORES);
+	uint8_t mode = input_byte(parts->input);
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.stream = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 4;
+	message.count = mode & 0x40 ? (uint32_t)input_size(parts->input) : mode / 4;
+	return PACK(parts, data);
+}
+
+static size_t pack_give_cores(struct parts *parts, unsigned char *data)
+{
+	START(parts, GiveCores, give_cores, GIVE_CORES);
+	uint8_t mode = input_byte(parts->input);
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.stream = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 4;
+	return PACK(parts, data);
+}
+
 static size_t pack_export_memory(struct parts *parts, unsigned char *data)
 {
 	START(parts, ExportMemory, export_memory, EXPORT_MEMORY);
@@ -528,6 +549,7 @@ size_t message_make(struct input *input, const struct numbers *numbers, uint64_t
 		pack_import_memory, pack_end_export,	  pack_list_lost,	 pack_describe_device, pack_get_config,
 		pack_set_log_level, pack_kill_session,	  pack_drain,		 pack_ping,	     pack_monitor,
 		pack_create_notifies, pack_free_notifies, pack_reset_notifies,
+		pack_take_cores,    pack_give_cores,
 		/* what the rest needs, once more */
 		pack_open_context,
 	};

@@ -81,7 +81,8 @@ static struct quota_limits no_limits(void)
 
 static void daemon_start(void)
 {
-	struct registry_options options = { .device_count = 2, .device_memory = 4 << 20, .host_memory = 4 << 20, .notifies = 256, .limits = no_limits() };
+	struct registry_options options = { .device_count = 2, .device_memory = 4 << 20, .host_memory = 4 << 20, .notifies = 256, .cores_per_device = 48,
+					    .limits = no_limits() };
 	static const struct control_options control_options = { .version = "0", .soc_name = "soc", .socket_path = "/socket",
 								.connections_per_user = 4, .requests_per_user = 4,
 								.hooks = { NULL, some_setting, some_files, set_log_level } };

@@ -307,6 +307,23 @@ static void task_run(struct stream_ring *ring, const struct task *task, uint64_t
 	}
 }
 
+/* Says that it is due, if it is not over. */
+static bool host_is_over(struct stream_ring *ring, uint64_t head)
+{
+	struct task *task = &ring->slots[head % HCCLD_STREAM_SLOTS].task;
+	struct session_host *host = session_host(session.region);
+
+	if (atomic_load_explicit(&ring->host_done, memory_order_acquire) > head)
+		return true;
+	if (atomic_exchange(&task->number, 1))
+		return false;
+	atomic_fetch_add(&host->news, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&host->sleepers))
+		syscall(SYS_futex, &host->news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	return false;
+}
+
 static bool ring_step(struct stream_ring *ring)
 {
 	uint64_t head = atomic_load(&ring->completed);
@@ -315,7 +332,9 @@ static bool ring_step(struct stream_ring *ring)
 	if (head == atomic_load_explicit(&ring->tail, memory_order_acquire))
 		return false;
 	memcpy(&task, &ring->slots[head % HCCLD_STREAM_SLOTS], sizeof(task));
-	check_eq_int(task.kind, TASK_BATCH);
+	if (task.kind == TASK_HOST && !host_is_over(ring, head))
+		return false;
+	check_eq_int(task.kind, task.item_count ? TASK_BATCH : TASK_HOST);
 	check_eq_uint(task.slot_count, task.side ? 1 : 1 + task.item_count);
 	pthread_mutex_lock(&mutex);
 	task_run(ring, &task, head);

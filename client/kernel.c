@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host kernels: threads and vector cores.
+ *
+ * All blocks of a kernel must run at the same time, and no kernel may wait for the end of another stream's: they may wait for each other.
+ *   K1  A stream runs one kernel at a time, of at most `held` blocks.
+ *   K2  There are at least as many threads as all streams hold, and the kernels of streams that have ended still use. A launch that cannot
+ *       have them is refused. So there is a thread for each block of a kernel that is due.
+ *   K3  `held` is what the daemon has granted: it grows before the kernel is queued, and is given back when none has been queued for a
+ *       while (LINGER_NS), so that a program which launches one kernel after the other asks once. While a request about it is under way
+ *       nobody else changes it.
+ * One thread takes kernels that are due and never runs a block; another one gives back cores. Both and the blocks' threads stay until the
+ * process ends, which waits for none of them.
+ *
+ * Lock order: that of hostfunc.c, then this.
+ */
+#include "client/kernel.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/error.h"
+#include "client/hostfunc.h"
+#include "client/stream_state.h"
+#include "proto/feature.h"
+
+#define LINGER_NS 10000000u
+#define ARGS_ALIGNMENT 64u
+
+struct kernel {
+	struct kernel *next; /* in the queue */
+	void (*function)(uint32_t block_index, uint32_t block_count, void *args);
+	struct hccld_stream *stream;
+	struct host_call *call;
+	uint32_t blocks;
+	uint32_t taken;	       /* blocks that have a thread */
+	_Atomic uint32_t left; /* that have not returned */
+	_Alignas(ARGS_ALIGNMENT) unsigned char args[];
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER;	  /* the queue has something */
+static pthread_cond_t settled = PTHREAD_COND_INITIALIZER; /* a request, or a launch, is over */
+static pthread_cond_t holding = PTHREAD_COND_INITIALIZER; /* a stream holds cores */
+static struct kernel *first, *last;			  /* the queue: due, with blocks that have no thread yet */
+static struct hccld_stream *holders;
+static struct hccld_session *session;
+static uint32_t threads;
+static uint64_t promised; /* K2: what all streams hold */
+static uint64_t orphaned; /* K2: blocks of streams that have ended */
+static bool has_starter, has_collector;
+
+/* ---- requests ---- */
+
+static int request_take(const struct hccld_stream *stream, uint32_t count)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__TakeCores take = HCCLD__CONTROL__TAKE_CORES__INIT;
+
+	take.context = stream->context->id;
+	take.stream = stream->place;
+	take.count = count;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_TAKE_CORES;
+	request.take_cores = &take;
+	return hccld_call_simple(session->connection, &request);
+}
+
+static int request_give(const struct hccld_stream *stream)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__GiveCores give = HCCLD__CONTROL__GIVE_CORES__INIT;
+
+	give.context = stream->context->id;
+	give.stream = stream->place;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_GIVE_CORES;
+	request.give_cores = &give;
+	return hccld_call_simple(session->connection, &request);
+}
+
+/* ---- threads ---- */
+
+static void queue_push(struct kernel *kernel)
+{
+	kernel->next = NULL;
+	if (last)
+		last->next = kernel;
+	else
+		first = kernel;
+	last = kernel;
+}
+
+/* A block for this thread. */
+static struct kernel *queue_take(uint32_t *ret_block)
+{
+	struct kernel *kernel = first;
+
+	*ret_block = kernel->taken++;
+	if (kernel->taken == kernel->blocks) {
+		first = kernel->next;
+		if (!first)
+			last = NULL;
+	}
+	return kernel;
+}
+
+static void *block_main(void *arg)
+{
+	struct kernel *kernel;
+	uint32_t block;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_mutex_lock(&mutex);
+	for (;;) {
+		while (!first)
+			pthread_cond_wait(&work, &mutex);
+		kernel = queue_take(&block);
+		pthread_mutex_unlock(&mutex);
+		hccld_host_enter(kernel->call);
+		kernel->function(block, kernel->blocks, kernel->args);
+		hccld_host_enter(NULL);
+		/* what all blocks have done is before what the last one says */
+		if (atomic_fetch_sub_explicit(&kernel->left, 1, memory_order_acq_rel) == 1)
+			hccld_host_kernel_end(session, kernel->call);
+		pthread_mutex_lock(&mutex);
+	}
+	return NULL;
+}
+
+static void *starter_main(void *arg)
+{
+	for (;;) {
+		struct host_call *call;
+		struct kernel *kernel = hccld_host_next_kernel(session, &call);
+
+		pthread_mutex_lock(&mutex);
+		kernel->call = call;
+		queue_push(kernel);
+		for (uint32_t i = 0; i < kernel->blocks; i++)
+			pthread_cond_signal(&work);
+		pthread_mutex_unlock(&mutex);
+	}
+	return NULL;
+}
+
+/* ---- vector cores, with `mutex` ---- */
+
+static void holder_unlink(struct hccld_stream *stream)
+{
+	struct hccld_stream **at = &holders;
+
+	while (*at && *at != stream)
+		at = &(*at)->kernels.next;
+	if (*at)
+		*at = stream->kernels.next;
+}
+
+static void set_held(struct hccld_stream *stream, uint32_t held)
+{
+	struct kernel_stream *kernels = &stream->kernels;
+
+	if (!kernels->held && held) {
+		kernels->next = holders;
+		holders = stream;
+		pthread_cond_signal(&holding);
+	} else if (kernels->held && !held) {
+		holder_unlink(stream);
+	}
+	promised = promised - kernels->held + held;
+	kernels->held = held;
+}
+
+/* K3. Unlocks `mutex` meanwhile. */
+static int ask(struct hccld_stream *stream, uint32_t count)
+{
+	int r;
+
+	stream->kernels.is_asking = true;
+	pthread_mutex_unlock(&mutex);
+	r = count ? request_take(stream, count) : request_give(stream);
+	pthread_mutex_lock(&mutex);
+	stream->kernels.is_asking = false;
+	/* one that cannot be given back is not there any more */
+	if (r == 0 || !count)
+		set_held(stream, count);
+	pthread_cond_broadcast(&settled);
+	return r;
+}
+
+static struct hccld_stream *find_idle(uint64_t before_ns)
+{
+	struct hccld_stream *stream = holders;
+
+	while (stream && (stream->kernels.queued || stream->kernels.is_asking || !stream_is_alive(stream) ||
+			  stream->kernels.idle_since_ns > before_ns))
+		stream = stream->kernels.next;
+	return stream;
+}
+
+static void *collector_main(void *arg)
+{
+	const struct timespec linger = { .tv_nsec = LINGER_NS };
+	struct hccld_stream *stream;
+
+	pthread_mutex_lock(&mutex);
+	for (;;) {
+		while (!holders)
+			pthread_cond_wait(&holding, &mutex);
+		pthread_mutex_unlock(&mutex);
+		nanosleep(&linger, NULL);
+		hccld_host_sweep();
+		pthread_mutex_lock(&mutex);
+		while ((stream = find_idle(clock_now_ns() - LINGER_NS)))
+			(void)ask(stream, 0);
+	}
+	return NULL;
+}
+
+/* ---- launching ---- */
+
+/* With `mutex`: K2, and those that serve all. */
+static int threads_ensure(void)
+{
+	int r = 0;
+
+	if (!has_starter)
+		r = hccld_host_thread_new("hccld-starter", starter_main, NULL);
+	has_starter |= r == 0;
+	if (r == 0 && !has_collector)
+		r = hccld_host_thread_new("hccld-cores", collector_main, NULL);
+	has_collector |= r == 0;
+	while (r == 0 && threads < promised + orphaned) {
+		r = hccld_host_thread_new("hccld-kernel", block_main, NULL);
+		threads += r == 0;
+	}
+	if (r < 0)
+		return hccld_error(CAUSE_HOST_MEMORY,
+				   "no threads for the blocks of a host kernel: this process has %u for them, and needs %llu; the limit of processes (ulimit -u) or memory is used up",
+				   threads, (unsigned long long)(promised + orphaned));
+	return 0;
+}
+
+static void queued_remove(struct kernel_stream *kernels)
+{
+	if (--kernels->queued == 0)
+		kernels->idle_since_ns = clock_now_ns();
+}
+
+/* Counts the kernel among those that are queued, with its cores and threads. */
+static int launch_begin(struct hccld_session *found, struct hccld_stream *stream, uint32_t blocks)
+{
+	struct kernel_stream *kernels = &stream->kernels;
+	int r = 0;
+
+	pthread_mutex_lock(&mutex);
+	if (!session)
+		session = found;
+	kernels->launching++;
+	kernels->queued++;
+	while (kernels->is_asking)
+		pthread_cond_wait(&settled, &mutex);
+	if (!stream_is_alive(stream))
+		r = hccld_stream_handle_error(stream);
+	else if (kernels->held < blocks)
+		r = ask(stream, blocks);
+	if (r == 0)
+		r = threads_ensure();
+	pthread_mutex_unlock(&mutex);
+	return r;
+}
+
+static void launch_end(struct hccld_stream *stream, bool has_failed)
+{
+	pthread_mutex_lock(&mutex);
+	if (has_failed)
+		queued_remove(&stream->kernels);
+	stream->kernels.launching--;
+	pthread_cond_broadcast(&settled);
+	pthread_mutex_unlock(&mutex);
+}
+
+static struct kernel *kernel_new(struct hccld_stream *stream, uint32_t blocks, const void *args, size_t size)
+{
+	struct kernel *kernel = NULL;
+
+	if (size < SIZE_MAX / 2)
+		kernel = aligned_alloc(ARGS_ALIGNMENT,
+				       (sizeof(*kernel) + size + ARGS_ALIGNMENT - 1) / ARGS_ALIGNMENT * ARGS_ALIGNMENT);
+	if (!kernel)
+		return NULL;
+	memset(kernel, 0, sizeof(*kernel));
+	kernel->stream = stream;
+	kernel->blocks = blocks;
+	atomic_store_explicit(&kernel->left, blocks, memory_order_relaxed);
+	if (size)
+		memcpy(kernel->args, args, size);
+	return kernel;
+}
+
+int hccld_kernel_launch(struct hccld_stream *stream, void (*function)(uint32_t block_index, uint32_t block_count, void *args),
+			uint32_t blocks, const void *args, size_t size)
+{
+	struct hccld_session *found;
+	struct kernel *kernel;
+	int cancel, r;
+
+	r = hccld_session_need(HCCLD_FEATURE_RESOURCES, "host kernels", &found);
+	if (r < 0)
+		return r;
+	kernel = kernel_new(stream, blocks, args, size);
+	if (!kernel)
+		return hccld_error(CAUSE_HOST_MEMORY, "no memory for %zu bytes of arguments of a host kernel", size);
+	kernel->function = function;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	r = launch_begin(found, stream, blocks);
+	if (r == 0)
+		r = hccld_host_launch_kernel(stream, kernel, blocks);
+	launch_end(stream, r < 0);
+	pthread_setcancelstate(cancel, NULL);
+	if (r < 0)
+		free(kernel);
+	return r;
+}
+
+/* ---- for hostfunc.c ---- */
+
+void hccld_kernel_over(struct kernel *kernel, bool is_orphan)
+{
+	pthread_mutex_lock(&mutex);
+	if (is_orphan)
+		orphaned -= kernel->blocks;
+	else
+		queued_remove(&kernel->stream->kernels);
+	pthread_mutex_unlock(&mutex);
+	free(kernel);
+}
+
+void hccld_kernel_await_launches(struct hccld_stream *stream)
+{
+	pthread_mutex_lock(&mutex);
+	while (stream->kernels.launching || stream->kernels.is_asking)
+		pthread_cond_wait(&settled, &mutex);
+	pthread_mutex_unlock(&mutex);
+}
+
+void hccld_kernel_forget(struct hccld_stream *stream, uint32_t orphan_blocks)
+{
+	pthread_mutex_lock(&mutex);
+	orphaned += orphan_blocks;
+	stream->kernels.queued = 0;
+	if (stream->kernels.held)
+		set_held(stream, 0);
+	pthread_mutex_unlock(&mutex);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host kernels when processes, or the daemon, are killed; what hcclctl says of them. */
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hccld/host_kernel.h"
+#include "tests/support/job.h"
+#include "tests/support/private_daemon.h"
+
+#define CORES 48 /* of a device, by default */
+
+/* In memory that processes share. */
+struct shared {
+	_Atomic uint32_t ready, refused, gate;
+};
+
+static struct shared *shared;
+
+static void shared_make(void)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	check(shared != MAP_FAILED);
+}
+
+static void wait_for_gate(uint32_t block, uint32_t blocks, void *args)
+{
+	while (!atomic_load(&shared->gate))
+		usleep(1000);
+}
+
+static void spin_for_ever(uint32_t block, uint32_t blocks, void *args)
+{
+	for (;;)
+		sched_yield();
+}
+
+static void add_one(uint32_t block, uint32_t blocks, void *args)
+{
+	atomic_fetch_add(*(_Atomic uint32_t **)args, 1);
+}
+
+/* Output of `hcclctl @arguments`, until @part is in it. */
+static void expect(const char *arguments, const char *part)
+{
+	char command[512], text[16384];
+	const char *hcclctl = getenv("HCCLCTL_BINARY");
+
+	check_ptr(hcclctl);
+	snprintf(command, sizeof(command), "%s %s", hcclctl, arguments);
+	for (int i = 0; i < 500; i++) {
+		FILE *pipe = popen(command, "r");
+		size_t size;
+
+		check_ptr(pipe);
+		size = fread(text, 1, sizeof(text) - 1, pipe);
+		text[size] = '\0';
+		pclose(pipe);
+		if (strstr(text, part))
+			return;
+		usleep(20000);
+	}
+	check_str_contains(text, part);
+}
+
+static void await(_Atomic uint32_t *count, uint32_t wanted)
+{
+	for (int i = 0; atomic_load(count) < wanted; i++) {
+		check_lt_int(i, 20000);
+		usleep(1000);
+	}
+}
+
+static pid_t process_start(void (*body)(void))
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	check_ge_int(pid, 0);
+	if (pid == 0) {
+		body();
+		exit(0);
+	}
+	return pid;
+}
+
+static void process_end(pid_t pid, int expected)
+{
+	int status;
+
+	check_eq_int(waitpid(pid, &status, 0), pid);
+	check_eq_int(status, expected);
+}
+
+static void take_all(void)
+{
+	_Atomic uint32_t runs = 0, *at = &runs;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(HccldLaunchHostKernel(add_one, CORES, &at, sizeof(at), NULL));
+	check_ok(aclrtSynchronizeStream(NULL));
+	check_eq_uint(runs, CORES);
+}
+
+/* ---- twenty processes, nine of which have room ---- */
+
+enum { PROCESSES = 20, BLOCKS = 5 };
+
+static void take_some(void)
+{
+	aclError r;
+
+	check_ok(aclrtSetDevice(0));
+	r = HccldLaunchHostKernel(wait_for_gate, BLOCKS, NULL, 0, NULL);
+	if (r != ACL_SUCCESS) {
+		job_check(__FILE__, __LINE__, "HccldLaunchHostKernel", r, ACL_ERROR_RT_RESOURCE_ALLOC_FAIL, "of which 45 are in use; pid ");
+		atomic_fetch_add(&shared->refused, 1);
+	}
+	atomic_fetch_add(&shared->ready, 1);
+	while (!atomic_load(&shared->gate))
+		usleep(1000);
+	check_ok(aclrtSynchronizeStream(NULL));
+}
+
+static void exhaust(void (*end)(const pid_t pids[PROCESSES]))
+{
+	struct private_daemon daemon;
+	pid_t pids[PROCESSES];
+
+	shared_make();
+	check_eq_int(private_daemon_start(&daemon, NULL, NULL), 0);
+	for (int i = 0; i < PROCESSES; i++)
+		pids[i] = process_start(take_some);
+	await(&shared->ready, PROCESSES);
+	check_eq_uint(shared->refused, PROCESSES - CORES / BLOCKS);
+	end(pids);
+	process_end(process_start(take_all), 0);
+	check_eq_int(private_daemon_stop(&daemon), 0);
+}
+
+static void end_all(const pid_t pids[PROCESSES])
+{
+	atomic_store(&shared->gate, 1);
+	for (int i = 0; i < PROCESSES; i++)
+		process_end(pids[i], 0);
+}
+
+TEST_TIMEOUT(vector_cores_used_up_by_many_processes_come_back, 60)
+{
+	exhaust(end_all);
+}
+
+static void kill_all(const pid_t pids[PROCESSES])
+{
+	for (int i = 0; i < PROCESSES; i++)
+		kill(pids[i], SIGKILL);
+	for (int i = 0; i < PROCESSES; i++)
+		process_end(pids[i], SIGKILL);
+}
+
+TEST_TIMEOUT(vector_cores_of_processes_that_are_killed_come_back, 60)
+{
+	exhaust(kill_all);
+}
+
+/* ---- one that spins ---- */
+
+static void spin(void)
+{
+	aclrtStream stream;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	check_ok(HccldLaunchHostKernel(spin_for_ever, 4, NULL, 0, stream));
+	check_ok(HccldLaunchHostKernel(wait_for_gate, CORES, NULL, 0, stream));
+	atomic_store(&shared->ready, 1);
+	pause();
+}
+
+TEST_TIMEOUT(hcclctl_shows_a_host_kernel_that_spins, 60)
+{
+	struct private_daemon daemon;
+	char text[100];
+	pid_t pid;
+
+	shared_make();
+	check_eq_int(private_daemon_start(&daemon, NULL, NULL), 0);
+	pid = process_start(spin);
+	await(&shared->ready, 1);
+	snprintf(text, sizeof(text), "of pid %d waits for a host kernel of 4 blocks: it has run for", (int)pid);
+	expect("waiting --json", text);
+	expect("waiting --json", "\"operation\":\t\"host-kernel\"");
+	expect("waiting --json", "\"blocks\":\t4");
+	expect("streams --json", text);
+	expect("streams --json", "\"head\":\t\"host-kernel\"");
+	expect("status", "a host kernel has been running for");
+	kill(pid, SIGSTOP);
+	snprintf(text, sizeof(text), "process %d is stopped", (int)pid);
+	expect("waiting --json", text);
+	kill(pid, SIGKILL);
+	process_end(pid, SIGKILL);
+	process_end(process_start(take_all), 0);
+	check_eq_int(private_daemon_stop(&daemon), 0);
+}
+
+/* ---- the daemon is killed ---- */
+
+static struct private_daemon keeper;
+
+/* The keeper's child. */
+static pid_t worker_of(const struct private_daemon *daemon)
+{
+	char path[64];
+	FILE *file;
+	int pid = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemon->pid, (int)daemon->pid);
+	file = fopen(path, "r");
+	check_ptr(file);
+	check_eq_int(fscanf(file, "%d", &pid), 1);
+	fclose(file);
+	check_gt_int(pid, 1);
+	return pid;
+}
+
+struct tick {
+	_Atomic uint32_t *ticks;
+	uint32_t number;
+};
+
+/* Each block adds one, and waits until all have: who would run twice, or out of order, is seen. */
+static void tick(uint32_t block, uint32_t blocks, void *args)
+{
+	const struct tick *tick = args;
+	uint32_t before = tick->number * blocks;
+
+	check_ge_uint(atomic_fetch_add(tick->ticks, 1), before);
+	while (atomic_load(tick->ticks) < before + blocks)
+		sched_yield();
+	check_eq_uint(atomic_load(tick->ticks), before + blocks);
+	usleep(1000);
+}
+
+static void tick_on(void)
+{
+	_Atomic uint32_t ticks = 0;
+	aclrtStream held, stream;
+	uint32_t number = 0;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&held));
+	check_ok(aclrtCreateStream(&stream));
+	check_ok(HccldLaunchHostKernel(wait_for_gate, 40, NULL, 0, held));
+	atomic_store(&shared->ready, 1);
+	while (!atomic_load(&shared->refused)) {
+		for (int i = 0; i < 50; i++) {
+			struct tick args = { &ticks, number++ };
+
+			check_ok(HccldLaunchHostKernel(tick, 8, &args, sizeof(args), stream));
+		}
+		check_ok(aclrtSynchronizeStream(stream));
+		check_eq_uint(ticks, number * 8);
+		/* what was held before is held now */
+		check_fails(HccldLaunchHostKernel(tick, 9, NULL, 0, stream), ACL_ERROR_RT_RESOURCE_ALLOC_FAIL, NULL);
+	}
+	atomic_store(&shared->gate, 1);
+	check_ok(aclrtSynchronizeDevice());
+}
+
+TEST_TIMEOUT(host_kernels_survive_restarts_of_the_daemon, 60)
+{
+	const char *options[] = { "--keeper", NULL };
+	pid_t pid;
+
+	shared_make();
+	check_eq_int(private_daemon_start(&keeper, options, NULL), 0);
+	pid = process_start(tick_on);
+	await(&shared->ready, 1);
+	for (int i = 0; i < 2; i++) {
+		usleep(600000);
+		kill(worker_of(&keeper), SIGKILL);
+	}
+	usleep(500000);
+	atomic_store(&shared->refused, 1);
+	process_end(pid, 0);
+	process_end(process_start(take_all), 0);
+	check_eq_int(private_daemon_stop(&keeper), 0);
+}
