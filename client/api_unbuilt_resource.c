@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Not built yet in libhcomm.so: resources of communicators and endpoints, topology. One line per
+ * Not built yet in libhcomm.so: resources of communicators and endpoints. One line per
  * function, in the order of the headers: it answers "not supported" with a text that names it.
  * Whoever builds one takes its line away.
  */
@@ -8,7 +8,6 @@
 #include "hccl/hccl_res.h"
 #include "hccl/hccl_res_expt.h"
 #include "hccl/hccl_channel.h"
-#include "hccl/hccl_rank_graph.h"
 #include "hcomm/hcomm_res.h"
 #include "hcomm/hcomm_channel.h"
 
@@ -51,32 +50,6 @@ UNBUILT_HCCL(HcclChannelGetHcclBuffer, (HcclComm comm, ChannelHandle channel, vo
 		uint64_t *size))
 UNBUILT_HCCL(HcclChannelGetRemoteMems, (HcclComm comm, ChannelHandle channel, uint32_t *memNum,
 		CommMem **remoteMems, char ***memTags))
-
-/* hccl/hccl_rank_graph.h */
-UNBUILT_HCCL(HcclRankGraphGetLayers, (HcclComm comm, uint32_t **netLayers, uint32_t *netLayerNum))
-UNBUILT_HCCL(HcclRankGraphGetRanksByLayer, (HcclComm comm, uint32_t netLayer, uint32_t **ranks,
-		uint32_t *rankNum))
-UNBUILT_HCCL(HcclRankGraphGetRankSizeByLayer, (HcclComm comm, uint32_t netLayer, uint32_t *rankNum))
-UNBUILT_HCCL(HcclRankGraphGetTopoTypeByLayer, (HcclComm comm, uint32_t netLayer,
-		CommTopo *topoType))
-UNBUILT_HCCL(HcclRankGraphGetInstSizeListByLayer, (HcclComm comm, uint32_t netLayer,
-		uint32_t **instSizeList, uint32_t *listSize))
-UNBUILT_HCCL(HcclRankGraphGetLinks, (HcclComm comm, uint32_t netLayer, uint32_t srcRank,
-		uint32_t dstRank, CommLink **links, uint32_t *linkNum))
-UNBUILT_HCCL(HcclRankGraphGetTopoInstsByLayer, (HcclComm comm, uint32_t netLayer,
-		uint32_t **topoInsts, uint32_t *topoInstNum))
-UNBUILT_HCCL(HcclRankGraphGetTopoType, (HcclComm comm, uint32_t netLayer, uint32_t topoInstId,
-		CommTopo *topoType))
-UNBUILT_HCCL(HcclRankGraphGetRanksByTopoInst, (HcclComm comm, uint32_t netLayer,
-		uint32_t topoInstId, uint32_t **ranks, uint32_t *rankNum))
-UNBUILT_HCCL(HcclGetHeterogMode, (HcclComm comm, HcclHeterogMode *mode))
-UNBUILT_HCCL(HcclRankGraphGetEndpointNum, (HcclComm comm, uint32_t layer, uint32_t topoInstId,
-		uint32_t *num))
-UNBUILT_HCCL(HcclRankGraphGetEndpointDesc, (HcclComm comm, uint32_t layer, uint32_t topoInstId,
-		uint32_t *descNum, EndpointDesc *endpointDesc))
-UNBUILT_HCCL(HcclRankGraphGetEndpointInfo, (HcclComm comm, uint32_t rankId,
-		const EndpointDesc *endpointDesc, EndpointAttr endpointAttr, uint32_t infoLen,
-		void *info))
 
 /* hcomm/hcomm_res.h */
 UNBUILT_HCOMM(HcommEndpointCreate, (const EndpointDesc *endpoint, EndpointHandle *endpointHandle))

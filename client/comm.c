@@ -24,6 +24,7 @@
 #include "client/engine_context.h"
 #include "client/environment.h"
 #include "client/error.h"
+#include "client/rank_graph.h"
 #include "client/stream.h"
 #include "proto/cleanup.h"
 #include "proto/control.pb-c.h"
@@ -134,6 +135,7 @@ void hccld_comm_place_free(struct hccld_comm *comm)
 	uint32_t index = (uint32_t)(comm - comms);
 	uint64_t generation = (atomic_load_explicit(&comm->word, memory_order_relaxed) >> 32) + 1;
 
+	hccld_rank_graph_end(comm);
 	hccld_engine_contexts_end(comm);
 	hccld_comm_buffer_end(comm);
 	if (comm->region)

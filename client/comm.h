@@ -19,6 +19,8 @@
 #include "proto/limits.h"
 #include "proto/region.h"
 
+struct hccld_rank_graph;
+
 /* Settings of one communicator after HcclCommConfig and the environment. */
 struct hccld_comm_config {
 	char name[HCCLD_COMM_NAME_MAX];	/* empty: that of the root info */
@@ -53,6 +55,7 @@ struct hccld_comm {
 	_Atomic(void *) buffer;		/* HCCL buffer, comm_buffer.h; NULL: not made yet */
 	uint64_t buffer_bytes, buffer_segment;
 	void *engine_contexts;		/* engine_context.h */
+	_Atomic(struct hccld_rank_graph *) graph;	/* rank_graph.h; NULL: not made yet */
 	struct hccld_context *on;	/* what `context` is the id of, while that is open */
 	struct hccld_context *held;	/* context that HcclCommInitAll opened for this rank, or NULL */
 	char name[HCCLD_COMM_NAME_MAX];
