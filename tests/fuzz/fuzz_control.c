@@ -487,7 +487,10 @@ static void daemon_reset(void)
 
 static void check_empty(void)
 {
-	for (unsigned int i = 0; i < 10 && (registry->session_count || control->connection_count); i++) {
+	/* a user who has had his share of the control thread waits for time to pass (control/user.h) */
+	for (unsigned int i = 0; i < 10000 && (registry->session_count || control->connection_count); i++) {
+		if (i >= 10)
+			usleep(200);
 		loop_advance(loop);
 		turn();
 	}
