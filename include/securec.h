@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bounded string and memory functions of CANN's securec.h that programs use, as inline
- * functions: no library is needed. Behaviour is that of the original: sizes are bytes; nothing is
+ * functions: no library is needed. libc_sec.so has the same ones as symbols, for programs that were
+ * built with another securec.h, and for -lc_sec. Behaviour is that of the original: sizes are bytes; nothing is
  * written beyond destMax; on an error the destination is cleared (memory) or made the empty string
  * (text) where it can be. Results: EOK, EINVAL (NULL), ERANGE (destMax 0 or too large), the same
  * plus 128 where the destination was reset; the printf functions return the length or -1.
@@ -21,6 +22,11 @@
 extern "C" {
 #endif
 
+/* libc_sec.so sets it to nothing. */
+#ifndef HCCLD_SECUREC_FUNCTION
+#define HCCLD_SECUREC_FUNCTION static inline
+#endif
+
 typedef int errno_t;
 
 #ifndef EOK
@@ -34,7 +40,7 @@ typedef int errno_t;
 #define SECUREC_STRING_MAX_LEN 0x7fffffffUL
 
 /* Sets count bytes to c; more than destMax: sets destMax bytes, ERANGE_AND_RESET. */
-static inline errno_t memset_s(void *dest, size_t destMax, int c, size_t count)
+HCCLD_SECUREC_FUNCTION errno_t memset_s(void *dest, size_t destMax, int c, size_t count)
 {
 	if (destMax == 0 || destMax > SECUREC_MEM_MAX_LEN)
 		return ERANGE;
@@ -49,7 +55,7 @@ static inline errno_t memset_s(void *dest, size_t destMax, int c, size_t count)
 }
 
 /* Copies count bytes; the regions may overlap. */
-static inline errno_t memmove_s(void *dest, size_t destMax, const void *src, size_t count)
+HCCLD_SECUREC_FUNCTION errno_t memmove_s(void *dest, size_t destMax, const void *src, size_t count)
 {
 	if (destMax == 0 || destMax > SECUREC_MEM_MAX_LEN)
 		return ERANGE;
@@ -64,7 +70,7 @@ static inline errno_t memmove_s(void *dest, size_t destMax, const void *src, siz
 }
 
 /* Copies count bytes; regions that overlap: EOVERLAP_AND_RESET. */
-static inline errno_t memcpy_s(void *dest, size_t destMax, const void *src, size_t count)
+HCCLD_SECUREC_FUNCTION errno_t memcpy_s(void *dest, size_t destMax, const void *src, size_t count)
 {
 	const uintptr_t to = (uintptr_t)dest, from = (uintptr_t)src;
 
@@ -112,7 +118,7 @@ static inline errno_t hccld_securec_append(char *strDest, size_t destMax, size_t
 }
 
 /* Copies a text with its NUL. */
-static inline errno_t strcpy_s(char *strDest, size_t destMax, const char *strSrc)
+HCCLD_SECUREC_FUNCTION errno_t strcpy_s(char *strDest, size_t destMax, const char *strSrc)
 {
 	if (destMax == 0 || destMax > SECUREC_STRING_MAX_LEN)
 		return ERANGE;
@@ -122,7 +128,7 @@ static inline errno_t strcpy_s(char *strDest, size_t destMax, const char *strSrc
 }
 
 /* Copies at most count bytes of a text and a NUL. */
-static inline errno_t strncpy_s(char *strDest, size_t destMax, const char *strSrc, size_t count)
+HCCLD_SECUREC_FUNCTION errno_t strncpy_s(char *strDest, size_t destMax, const char *strSrc, size_t count)
 {
 	if (destMax == 0 || destMax > SECUREC_STRING_MAX_LEN)
 		return ERANGE;
@@ -132,7 +138,7 @@ static inline errno_t strncpy_s(char *strDest, size_t destMax, const char *strSr
 }
 
 /* Appends at most count bytes of a text and a NUL; no NUL in strDest: EINVAL_AND_RESET. */
-static inline errno_t strncat_s(char *strDest, size_t destMax, const char *strSrc, size_t count)
+HCCLD_SECUREC_FUNCTION errno_t strncat_s(char *strDest, size_t destMax, const char *strSrc, size_t count)
 {
 	size_t used;
 
@@ -149,14 +155,14 @@ static inline errno_t strncat_s(char *strDest, size_t destMax, const char *strSr
 }
 
 /* Appends a text. */
-static inline errno_t strcat_s(char *strDest, size_t destMax, const char *strSrc)
+HCCLD_SECUREC_FUNCTION errno_t strcat_s(char *strDest, size_t destMax, const char *strSrc)
 {
 	return strncat_s(strDest, destMax, strSrc, SIZE_MAX);
 }
 
 /* Prints at most count bytes and a NUL; -1: cut there, or reset because destMax is too small. */
 __attribute__((format(printf, 4, 0)))
-static inline int vsnprintf_s(char *strDest, size_t destMax, size_t count, const char *format,
+HCCLD_SECUREC_FUNCTION int vsnprintf_s(char *strDest, size_t destMax, size_t count, const char *format,
 		va_list argList)
 {
 	const size_t room = count < destMax ? count + 1 : destMax;
@@ -177,14 +183,14 @@ static inline int vsnprintf_s(char *strDest, size_t destMax, size_t count, const
 
 /* Prints a text with its NUL; -1 and the empty text if it does not fit. */
 __attribute__((format(printf, 3, 0)))
-static inline int vsprintf_s(char *strDest, size_t destMax, const char *format, va_list argList)
+HCCLD_SECUREC_FUNCTION int vsprintf_s(char *strDest, size_t destMax, const char *format, va_list argList)
 {
 	return vsnprintf_s(strDest, destMax, SIZE_MAX, format, argList);
 }
 
 /* As vsnprintf_s. */
 __attribute__((format(printf, 4, 5)))
-static inline int snprintf_s(char *strDest, size_t destMax, size_t count, const char *format, ...)
+HCCLD_SECUREC_FUNCTION int snprintf_s(char *strDest, size_t destMax, size_t count, const char *format, ...)
 {
 	va_list argList;
 	int r;
@@ -197,7 +203,7 @@ static inline int snprintf_s(char *strDest, size_t destMax, size_t count, const 
 
 /* As vsprintf_s. */
 __attribute__((format(printf, 3, 4)))
-static inline int sprintf_s(char *strDest, size_t destMax, const char *format, ...)
+HCCLD_SECUREC_FUNCTION int sprintf_s(char *strDest, size_t destMax, const char *format, ...)
 {
 	va_list argList;
 	int r;
@@ -208,8 +214,38 @@ static inline int sprintf_s(char *strDest, size_t destMax, const char *format, .
 	return r;
 }
 
+/* Prints what fits and a NUL: the length of that; -1 and the empty text on an error. */
+__attribute__((format(printf, 3, 0)))
+HCCLD_SECUREC_FUNCTION int vsnprintf_truncated_s(char *strDest, size_t destMax, const char *format,
+		va_list argList)
+{
+	int length = -1;
+
+	if (strDest && format && destMax != 0 && destMax <= SECUREC_STRING_MAX_LEN)
+		length = vsnprintf(strDest, destMax, format, argList);
+	if (length >= 0)
+		return (size_t)length < destMax ? length : (int)(destMax - 1);
+	if (strDest && destMax != 0 && destMax <= SECUREC_STRING_MAX_LEN)
+		strDest[0] = '\0';
+	return -1;
+}
+
+/* As vsnprintf_truncated_s. */
+__attribute__((format(printf, 3, 4)))
+HCCLD_SECUREC_FUNCTION int snprintf_truncated_s(char *strDest, size_t destMax, const char *format,
+		...)
+{
+	va_list argList;
+	int r;
+
+	va_start(argList, format);
+	r = vsnprintf_truncated_s(strDest, destMax, format, argList);
+	va_end(argList);
+	return r;
+}
+
 /* Splits a text in place as strtok_r does. */
-static inline char *strtok_s(char *strToken, const char *strDelimit, char **context)
+HCCLD_SECUREC_FUNCTION char *strtok_s(char *strToken, const char *strDelimit, char **context)
 {
 	char *start;
 

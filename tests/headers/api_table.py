@@ -94,6 +94,8 @@ def main():
         check_equal('weak', {name for name, _, _, weak in rows if weak}, {name for name, weak in found.items() if weak})
 
     directory = pathlib.Path(sys.argv[1])
+    securec = re.findall(r'^HCCLD_SECUREC_FUNCTION .*?(\w+)\(', (include / 'securec.h').read_text(), re.M)
+    check_equal('libc_sec.so', set(securec), set(exported(directory / 'libc_sec.so')))
     for library in sorted({library for _, _, libraries, _ in rows for library in libraries}):
         expected = {name for name, _, libraries, _ in rows if library in libraries}
         if library == 'libhccld.so.1':

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,6 +185,48 @@ static inline void check_securec_text(void)
 	CHECK(strtok_s(NULL, ",", &context) == NULL);
 }
 
+__attribute__((format(printf, 3, 4)))
+static inline int print_list(char *text, size_t size, const char *format, ...)
+{
+	va_list arguments;
+	int r;
+
+	va_start(arguments, format);
+	r = vsnprintf_truncated_s(text, size, format, arguments);
+	va_end(arguments);
+	return r;
+}
+
+__attribute__((format(printf, 4, 5)))
+static inline int print_both(char *text, char *other, size_t size, const char *format, ...)
+{
+	va_list arguments;
+	int r, s;
+
+	va_start(arguments, format);
+	r = vsprintf_s(text, size, format, arguments);
+	va_end(arguments);
+	va_start(arguments, format);
+	s = vsnprintf_s(other, size, size - 1, format, arguments);
+	va_end(arguments);
+	return r == s ? r : -2;
+}
+
+static inline void check_securec_printing(void)
+{
+	const volatile unsigned number = 123456;
+	char text[8], other[8];
+
+	CHECK(snprintf_truncated_s(text, 8, "%u", number) == 6 && strcmp(text, "123456") == 0);
+	CHECK(snprintf_truncated_s(text, 7, "%u", number) == 6 && strcmp(text, "123456") == 0);
+	CHECK(snprintf_truncated_s(text, 4, "%u", number) == 3 && strcmp(text, "123") == 0);
+	CHECK(snprintf_truncated_s(text, 1, "%u", number) == 0 && text[0] == 0);
+	CHECK(snprintf_truncated_s(text, 0, "%u", number) == -1 && snprintf_truncated_s(NULL, 8, "%u", number) == -1);
+	CHECK(print_list(text, 4, "%u", number) == 3 && strcmp(text, "123") == 0);
+	CHECK(print_both(text, other, 8, "%u", number) == 6 && strcmp(text, "123456") == 0 && strcmp(other, text) == 0);
+	CHECK(print_both(text, other, 4, "%u", number) == -1 && text[0] == 0 && strcmp(other, "123") == 0);
+}
+
 static inline void check_all(void)
 {
 	check_comm_config();
@@ -192,4 +236,5 @@ static inline void check_all(void)
 	check_later_versions();
 	check_securec_memory();
 	check_securec_text();
+	check_securec_printing();
 }

@@ -59,7 +59,9 @@ def check_tree(tree):
         copy = tree / 'include' / source.relative_to(include)
         expect('installed headers', copy.is_file() and copy.read_bytes() == source.read_bytes(), copy)
     expect('installed headers', len(list(include.rglob('*.h'))) == len(list((tree / 'include').rglob('*.h'))))
-    expect('lib64', {path.name for path in (tree / 'lib64').iterdir()} == faces | {'libhccld.so', 'libhccld.so.1'})
+    expect('lib64', {path.name for path in (tree / 'lib64').iterdir()} == faces | {'libc_sec.so', 'libhccld.so', 'libhccld.so.1'})
+    expect('libc_sec.so', dynamic(tree / 'lib64/libc_sec.so')['NEEDED'] == ['libc.so.6'] and
+           dynamic(tree / 'lib64/libc_sec.so')['SONAME'] == ['libc_sec.so'])
     for face in faces:
         tags = dynamic(tree / 'lib64' / face)
         expect(face, tags.get('SONAME') == [face], tags)
@@ -110,6 +112,22 @@ def check_weak(tree, scratch):
             expect(f'weak {face} {options}', result.returncode == 0, f'exit status {result.returncode} {result.stdout}')
 
 
+def check_securec(tree, scratch):
+    """-lc_sec: with our header, whose functions are inline, and for a program that only declares them."""
+    program = scratch / 'securec'
+    body = 'int main(void) { char t[4]; return !(memset_s(t, 4, 0, 4) == 0 && strcpy_s(t, 4, "abc") == 0 && strcpy_s(t, 4, "abcd") == 162); }\n'
+    declarations = ('#include <stddef.h>\n#ifdef __cplusplus\nextern "C"\n#endif\nint memset_s(void *, size_t, int, size_t);\n'
+                    '#ifdef __cplusplus\nextern "C"\n#endif\nint strcpy_s(char *, size_t, const char *);\n')
+    for compiler, language in (('gcc', 'c'), ('g++', 'c++')):
+        for what, head, link in (('header', '#include <securec.h>\n', ['-Wl,--no-as-needed', '-lc_sec']), ('symbols', declarations, ['-lc_sec'])):
+            result = run([compiler, '-x', language, '-', '-x', 'none', '-Wall', '-Werror', f'-I{tree}/include', f'-L{tree}/lib64',
+                          f'-Wl,-rpath,{tree}/lib64', '-o', program] + link, input=head + body)
+            expect(f'{compiler} {what}', result.returncode == 0 and not result.stdout, result.stdout)
+            expect(f'{compiler} {what}', 'libc_sec.so' in dynamic(program)['NEEDED'])
+            result = run([program])
+            expect(f'{compiler} {what}', result.returncode == 0, f'exit status {result.returncode} {result.stdout}')
+
+
 def check_environment(tree, scratch):
     """set_env.sh finds its tree; a program without an rpath, and one that uses the core, run then."""
     program = scratch / 'program'
@@ -145,6 +163,7 @@ def main():
         check_tree(tree)
         check_link(tree, scratch)
         check_weak(tree, scratch)
+        check_securec(tree, scratch)
         check_environment(tree, scratch)
         check_dlopen(tree, scratch)
     print(f'{len(failures)} failures')
