@@ -3,6 +3,7 @@
 #include "engine/arithmetic.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 
 #define LOOP_TARGET
 #define LOOP_TABLE static arithmetic_table arithmetic_portable
@@ -19,14 +20,25 @@ void arithmetic_run_portable(uint32_t type, uint32_t op, void *to, const void *a
 	arithmetic_portable[type][op](to, a, b, count);
 }
 
+/* Found once. */
+static arithmetic_table *best_table(void)
+{
+	static _Atomic(arithmetic_table *) found;
+	arithmetic_table *table = atomic_load_explicit(&found, memory_order_relaxed);
+
+	if (table)
+		return table;
+	table = &arithmetic_portable;
+#ifdef __x86_64__
+	if (arithmetic_avx2_runs())
+		table = &arithmetic_avx2;
+#endif
+	atomic_store_explicit(&found, table, memory_order_relaxed);
+	return table;
+}
+
 void arithmetic_run(uint32_t type, uint32_t op, void *to, const void *a, const void *b, size_t count)
 {
 	assert(arithmetic_has(type, op));
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2")) {
-		arithmetic_avx2[type][op](to, a, b, count);
-		return;
-	}
-#endif
-	arithmetic_portable[type][op](to, a, b, count);
+	(*best_table())[type][op](to, a, b, count);
 }

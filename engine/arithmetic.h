@@ -38,4 +38,6 @@ void arithmetic_run(uint32_t type, uint32_t op, void *to, const void *a, const v
 void arithmetic_run_portable(uint32_t type, uint32_t op, void *to, const void *a, const void *b, size_t count);
 #ifdef __x86_64__
 extern arithmetic_table arithmetic_avx2;
+/* Slow. */
+bool arithmetic_avx2_runs(void);
 #endif
