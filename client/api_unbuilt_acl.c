@@ -24,23 +24,6 @@ UNBUILT_ACL(aclrtPeekAtLastError, (aclrtLastErrLevel level))
 UNBUILT_ACL(aclrtGetLastError, (aclrtLastErrLevel level))
 UNBUILT_ACL(aclrtIpcGetEventHandle, (aclrtEvent event, aclrtIpcEventHandle *handle))
 UNBUILT_ACL(aclrtIpcOpenEventHandle, (aclrtIpcEventHandle handle, aclrtEvent *event))
-UNBUILT_ACL(aclrtCreateNotify, (aclrtNotify *notify, uint64_t flag))
-UNBUILT_ACL(aclrtDestroyNotify, (aclrtNotify notify))
-UNBUILT_ACL(aclrtRecordNotify, (aclrtNotify notify, aclrtStream stream))
-UNBUILT_ACL(aclrtWaitAndResetNotify, (aclrtNotify notify, aclrtStream stream, uint32_t timeout))
-UNBUILT_ACL(aclrtGetNotifyId, (aclrtNotify notify, uint32_t *notifyId))
-UNBUILT_ACL(aclrtNotifyBatchReset, (aclrtNotify *notifies, size_t num))
-UNBUILT_ACL(aclrtNotifyGetExportKey, (aclrtNotify notify, char *key, size_t len, uint64_t flags))
-UNBUILT_ACL(aclrtNotifyImportByKey, (aclrtNotify *notify, const char *key, uint64_t flags))
-UNBUILT_ACL(aclrtNotifySetImportPid, (aclrtNotify notify, int32_t *pid, size_t num))
-UNBUILT_ACL(aclrtCntNotifyCreate, (aclrtCntNotify *cntNotify, uint64_t flag))
-UNBUILT_ACL(aclrtCntNotifyDestroy, (aclrtCntNotify cntNotify))
-UNBUILT_ACL(aclrtCntNotifyRecord, (aclrtCntNotify cntNotify, aclrtStream stream,
-		aclrtCntNotifyRecordInfo *info))
-UNBUILT_ACL(aclrtCntNotifyWaitWithTimeout, (aclrtCntNotify cntNotify, aclrtStream stream,
-		aclrtCntNotifyWaitInfo *info))
-UNBUILT_ACL(aclrtCntNotifyReset, (aclrtCntNotify cntNotify, aclrtStream stream))
-UNBUILT_ACL(aclrtCntNotifyGetId, (aclrtCntNotify cntNotify, uint32_t *notifyId))
 UNBUILT_ACL(aclrtReduceAsync, (void *dst, const void *src, uint64_t count, aclrtReduceKind kind,
 		aclDataType type, aclrtStream stream, void *reserve))
 UNBUILT_ACL(aclrtBinaryLoadFromFile, (const char *binPath, aclrtBinaryLoadOptions *options,

@@ -14,6 +14,7 @@
 #include "client/buffer.h"
 #include "client/error.h"
 #include "client/event.h"
+#include "client/notify.h"
 #include "client/share.h"
 #include "client/stream.h"
 #include "client/virtual.h"
@@ -265,6 +266,7 @@ static int context_close(struct hccld_session *session, struct hccld_context *co
 	r = hccld_call_simple(session->connection, &request);
 	hccld_stream_end_all(context);
 	hccld_event_forget(context);
+	hccld_notify_forget(context);
 	hccld_buffer_forget(context);
 	hccld_virtual_forget(context);
 	hccld_share_forget(context);

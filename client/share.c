@@ -16,6 +16,7 @@
 #include "client/buffer.h"
 #include "client/device.h"
 #include "client/error.h"
+#include "client/notify.h"
 #include "client/segment.h"
 #include "client/share_request.h"
 #include "client/slab.h"
@@ -49,7 +50,7 @@ static _Atomic uint32_t lost_seen; /* of the daemon's count */
 
 /* ---- keys as text ---- */
 
-static void key_format(const uint8_t *key, char *text)
+void hccld_share_key_format(const uint8_t *key, char text[HCCLD_KEY_TEXT])
 {
 	for (uint32_t i = 0; i < HCCLD_KEY_BYTES_MAX; i++)
 		snprintf(text + 2 * i, 3, "%02x", key[i]);
@@ -62,13 +63,13 @@ static int hex(char digit)
 	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-static int key_parse(const char *text, uint8_t *key)
+int hccld_share_key_parse(const char *maker, const char *text, uint8_t *key)
 {
 	for (uint32_t i = 0; i < HCCLD_KEY_BYTES_MAX; i++, text += 2) {
 		if (hex(text[0]) < 0 || hex(text[1]) < 0)
 			return hccld_error(
 				CAUSE_ARGUMENT,
-				"the key is not one that aclrtIpcMemGetExportKey has written: 64 hexadecimal digits");
+				"the key is not one that %s has written: 64 hexadecimal digits", maker);
 		key[i] = (uint8_t)(hex(text[0]) << 4 | hex(text[1]));
 	}
 	return 0;
@@ -131,7 +132,7 @@ int hccld_share_export(const void *address, uint64_t bytes, bool any_process,
 	export->context = context;
 	export->start = address;
 	export->bytes = bytes;
-	key_format(export->key, ret_key);
+	hccld_share_key_format(export->key, ret_key);
 	pthread_mutex_lock(&mutex);
 	export->next = exports;
 	exports = export;
@@ -190,7 +191,7 @@ int hccld_share_import(const char *text, void **ret_address)
 
 	r = hccld_context_current(&context);
 	if (r == 0)
-		r = key_parse(text, key);
+		r = hccld_share_key_parse("aclrtIpcMemGetExportKey", text, key);
 	if (r < 0)
 		return r;
 	hccld_share_refresh();
@@ -222,7 +223,7 @@ int hccld_share_close(const char *text)
 
 	r = hccld_session_check_fork();
 	if (r == 0)
-		r = key_parse(text, key);
+		r = hccld_share_key_parse("aclrtIpcMemGetExportKey", text, key);
 	if (r < 0)
 		return r;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -252,7 +253,7 @@ int hccld_share_check_key(const char *text)
 
 	r = hccld_session_check_fork();
 	if (r == 0)
-		r = key_parse(text, key);
+		r = hccld_share_key_parse("aclrtIpcMemGetExportKey", text, key);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&mutex);
@@ -268,7 +269,7 @@ int hccld_share_allow(const char *text, const int32_t *pids, size_t count)
 
 	r = hccld_session_check_fork();
 	if (r == 0)
-		r = key_parse(text, key);
+		r = hccld_share_key_parse("aclrtIpcMemGetExportKey", text, key);
 	if (r < 0)
 		return r;
 	return hccld_share_allow_key(key, HCCLD_KEY_BYTES_MAX, pids, count);
@@ -381,6 +382,7 @@ static int refresh_page(struct hccld_session *session, uint64_t *after)
 		for (size_t i = 0; i < reply->n_segments; i++) {
 			import_lose(reply->segments[i]);
 			hccld_virtual_lose(reply->segments[i]);
+			hccld_notify_lose(reply->segments[i]);
 		}
 		*after = reply->next;
 	}

@@ -15,6 +15,12 @@
 
 #define HCCLD_KEY_TEXT (2 * HCCLD_KEY_BYTES_MAX + 1) /* a key as text, with the NUL */
 
+/* ---- keys as text ---- */
+
+void hccld_share_key_format(const uint8_t *key, char ret_text[HCCLD_KEY_TEXT]);
+/* @maker: the function that writes such keys, for the text. -EINVAL. */
+int hccld_share_key_parse(const char *maker, const char *text, uint8_t *ret_key);
+
 /* ---- keys of allocations (aclrtIpcMem*) ---- */
 
 /* -EINVAL: not @bytes of one allocation; -EDQUOT. */

@@ -8,6 +8,7 @@
 
 #include "client/error.h"
 #include "client/share.h"
+#include "proto/notify.h"
 
 #define PAGE 4096u
 
@@ -93,6 +94,8 @@ int hccld_share_request_import(const uint8_t *key, uint32_t key_bytes, struct hc
 	granted = call.reply && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_IMPORT_MEMORY;
 	if (granted)
 		imported.segment.id = call.reply->import_memory->segment;
+	if (r == 0 && granted && call.reply->import_memory->kind == NOTIFY_SEGMENT_KIND)
+		r = hccld_error(CAUSE_ARGUMENT, "the key is one of a notify, which aclrtNotifyImportByKey takes");
 	if (r == 0 && (!granted || call.fd_count != 1 || call.reply->import_memory->bytes == 0))
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to an import is malformed");
 	if (r == 0)

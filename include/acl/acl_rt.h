@@ -821,7 +821,7 @@ aclError aclrtCreateNotify(aclrtNotify *notify, uint64_t flag);
 aclError aclrtDestroyNotify(aclrtNotify notify);
 /* Signals a notify in stream order. */
 aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
-/* Waits for a notify in stream order and resets it; @timeout in ms, UINT32_MAX: without limit. */
+/* Waits for a notify in stream order and resets it; @timeout in seconds, 0 and UINT32_MAX: without limit. */
 aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_t timeout);
 /* Number of a notify. */
 aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId);
@@ -840,7 +840,7 @@ aclError aclrtCntNotifyDestroy(aclrtCntNotify cntNotify);
 /* Changes the count in stream order. */
 aclError aclrtCntNotifyRecord(aclrtCntNotify cntNotify, aclrtStream stream,
 		aclrtCntNotifyRecordInfo *info);
-/* Waits for a count in stream order. */
+/* Waits for a count in stream order; info->timeout as of aclrtWaitAndResetNotify. */
 aclError aclrtCntNotifyWaitWithTimeout(aclrtCntNotify cntNotify, aclrtStream stream,
 		aclrtCntNotifyWaitInfo *info);
 /* Sets the count to 0 in stream order. */

@@ -21,6 +21,7 @@
 static struct objects {
 	aclrtStream stream, gone_stream;
 	aclrtEvent event, gone_event;
+	aclrtNotify notify, gone_notify;
 	aclrtContext context;
 	HcclComm comm, gone_comm;
 	void *memory;
@@ -58,6 +59,9 @@ static void objects_new(void)
 	objects.has_events = aclrtCreateEvent(&objects.event) == 0 && aclrtCreateEvent(&objects.gone_event) == 0;
 	if (objects.has_events)
 		check_ok(aclrtDestroyEvent(objects.gone_event));
+	check_ok(aclrtCreateNotify(&objects.notify, 0));
+	check_ok(aclrtCreateNotify(&objects.gone_notify, 0));
+	check_ok(aclrtDestroyNotify(objects.gone_notify));
 	objects.has_contexts = aclrtGetCurrentContext(&objects.context) == 0;
 	comm_new(&objects.comm);
 	comm_new(&objects.gone_comm);
@@ -86,12 +90,16 @@ static bool objects_work(void)
 /* A call that was given good handles may have ended them: new ones can be had, and work. */
 static void objects_check(const char *name)
 {
+	uint32_t id;
+
 	(void)HcclGroupEnd();
 	if (!objects_work()) {
 		(void)aclrtResetDeviceForce(0);
 		objects_new();
 		check_msg(objects_work(), "after %s nothing works any more: %s", name, aclGetRecentErrMsg());
 	}
+	if (aclrtGetNotifyId(objects.notify, &id) != 0)
+		check_ok(aclrtCreateNotify(&objects.notify, 0));
 	(void)aclGetRecentErrMsg();
 }
 
@@ -106,6 +114,8 @@ static uint64_t good(const struct api_call *call, unsigned int i)
 		return (uintptr_t)objects.comm;
 	case KIND_EVENT:
 		return (uintptr_t)(objects.has_events ? objects.event : NULL);
+	case KIND_NOTIFY:
+		return (uintptr_t)objects.notify;
 	case KIND_CONTEXT:
 		return (uintptr_t)(objects.has_contexts ? objects.context : NULL);
 	case KIND_HANDLE:
@@ -134,7 +144,8 @@ static unsigned int wrong(const struct api_call *call, unsigned int i, uint64_t 
 				     (uintptr_t)objects.stream, (uintptr_t)objects.stream + 8, (uintptr_t)objects.comm,
 				     (uintptr_t)objects.gone_comm, (uintptr_t)objects.comm + 1, (uintptr_t)objects.memory,
 				     (uintptr_t)(objects.has_events ? objects.gone_event : NULL),
-				     (uintptr_t)(objects.has_events ? objects.event : NULL) };
+				     (uintptr_t)(objects.has_events ? objects.event : NULL),
+				     (uintptr_t)objects.gone_notify, (uintptr_t)objects.notify };
 
 	switch (call->kinds[i]) {
 	case KIND_POINTER:
@@ -184,7 +195,8 @@ static int invoke(const struct api_call *call, const uint64_t *a)
 /* Streams that were given something to wait for that nobody brings: it is taken out. */
 static void settle(const char *name)
 {
-	static const char *const names[] = { "aclrtStreamWaitEvent", "aclrtStreamWaitEventWithTimeout", "aclrtValueWait", "aclrtLaunchCallback" };
+	static const char *const names[] = { "aclrtStreamWaitEvent", "aclrtStreamWaitEventWithTimeout", "aclrtValueWait", "aclrtLaunchCallback",
+					     "aclrtWaitAndResetNotify" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(name, names[i]) != 0)
