@@ -31,6 +31,7 @@ int command_ping(int argc, char **argv);
 int command_limits(int argc, char **argv);
 int command_mem(int argc, char **argv);
 int command_ps(int argc, char **argv);
+int command_resources(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_streams(int argc, char **argv);

@@ -389,6 +389,11 @@ static int page_fill(struct page *page, Hccld__Control__List__Kind kind,
 		reply->memory = (Hccld__Control__MemoryUse **)page->entries;
 		reply->n_memory = page->count;
 		return 0;
+	case HCCLD__CONTROL__LIST__KIND__RESOURCES:
+		list_resources(page);
+		reply->resources = (Hccld__Control__Resource **)page->entries;
+		reply->n_resources = page->count;
+		return 0;
 	default:
 		return request_fail(page->request, CAUSE_UNBUILT,
 				    "hccld %s has no list of kind %d; update hccld",

@@ -20,6 +20,8 @@ struct page {
 /* False: no more on this page. @message NULL: out of memory. */
 bool page_add(struct page *page, ProtobufCMessage *message, uint64_t cursor);
 
+/* list_resources.c */
+void list_resources(struct page *page);
 /* list_notifies.c */
 void list_notifies(struct page *page);
 /* list_limits.c */

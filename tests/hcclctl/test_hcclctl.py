@@ -27,7 +27,7 @@ MAN = pathlib.Path(__file__).resolve().parents[2] / "man"
 FAKE = str(BUILD / "tests" / "hcclctl" / "fake_daemon")
 QUERIES = ["status", "ps", "comms", "devices", "waiting"]
 ADMIN = ["streams", "kill", "drain", "undrain", "ping", "monitor"]
-COMMANDS = QUERIES + ADMIN + ["limits", "mem", "config", "log", "run", "env", "version"]
+COMMANDS = QUERIES + ADMIN + ["limits", "mem", "resources", "config", "log", "run", "env", "version"]
 
 
 def environment(directory, **more):
@@ -759,6 +759,10 @@ class RealQueries(Case):
         self.assertEqual([device["total"] for device in memory["devices"]], [16 << 20] * 3)
         self.assertEqual(memory["total"], sum(use["total"] for use in memory["memory"]))
         self.assertIn("\ntotal ", self.call("mem").stdout)
+        resources = json.loads(self.call("resources", "--json").stdout)
+        self.assertEqual((resources["ranks"], resources["processes"]), ([], []))
+        self.assertEqual([(device["vector_cores"], device["vector_cores_total"]) for device in resources["devices"]], [(0, 48)] * 3)
+        self.assertRegex(self.call("resources").stdout, r"DEVICE +NOTIFIES +OF +VECTOR CORES +OF\n +0 +0 +\d+ +0 +48\n")
         daemon = json.loads(self.call("version", "--json").stdout)["daemon"]
         self.assertEqual((daemon["soc_name"], daemon["devices"]), ("Ascend910B1", 3))
 

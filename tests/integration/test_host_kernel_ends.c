@@ -202,12 +202,17 @@ TEST_TIMEOUT(hcclctl_shows_a_host_kernel_that_spins, 60)
 	expect("streams --json", text);
 	expect("streams --json", "\"head\":\t\"host-kernel\"");
 	expect("status", "a host kernel has been running for");
+	/* the largest that is queued */
+	expect("--json resources", "\"vector_cores\":\t48,\n\t\t\t\"vector_cores_total\":\t48");
+	snprintf(text, sizeof(text), "\"processes\":\t[{\n\t\t\t\"pid\":\t%d", (int)pid);
+	expect("--json resources", text);
 	kill(pid, SIGSTOP);
 	snprintf(text, sizeof(text), "process %d is stopped", (int)pid);
 	expect("waiting --json", text);
 	kill(pid, SIGKILL);
 	process_end(pid, SIGKILL);
 	process_end(process_start(take_all), 0);
+	expect("--json resources", "\"processes\":\t[]");
 	check_eq_int(private_daemon_stop(&daemon), 0);
 }
 
