@@ -22,7 +22,7 @@ static const struct row {
 	  "seconds until a communicator with missing ranks fails, 120 to 7200" },
 	{ "HCCLD_CONNECT_TIMEOUT_MS", "unset",
 	  "the same in ms, 1 to 7200000; wins over HCCL_CONNECT_TIMEOUT" },
-	{ "HCCL_BUFFSIZE", "200", "MB of each buffer of a communicator; nothing uses it yet" },
+	{ "HCCL_BUFFSIZE", "200", "MB of each of the two halves of the HCCL buffer of a communicator" },
 	{ "HCCL_OP_EXPANSION_MODE", "unset", "AI_CPU, AIV, HOST and so on; shown by hcclctl comms -v" },
 	{ "HCCL_OP_RETRY_ENABLE", "unset", "such as \"L0:0, L1:1, L2:1\"; shown by hcclctl comms -v" },
 	{ "HCCL_OP_RETRY_PARAMS", "MaxCnt:1, HoldTime:5000, IntervalTime:1000", "shown by hcclctl comms -v" },
