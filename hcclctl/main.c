@@ -29,6 +29,7 @@ static const struct command commands[] = {
 	{ "config", "every setting of the daemon, where it comes from, what changes it", command_config },
 	{ "log", "what the daemon logs from now on", command_log },
 	{ "streams", "streams: what each is at, and what its head waits for", command_streams },
+	{ "notifies", "notifies: who has them, their values, who waits", command_notifies },
 	{ "monitor", "what happens from now on, a line for each event", command_monitor },
 	{ "ping", "is the daemon alive; for scripts, by its exit status", command_ping },
 	{ "kill", "end the session of a process", command_kill },

@@ -19,7 +19,8 @@ import unittest
 
 SOURCE, BUILD = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
 HCCLD, HCCLCTL = str(BUILD / "daemon/hccld"), str(BUILD / "hcclctl/hcclctl")
-RANK, CIRCLE, VALUE_WAIT, TOUCH_BUFFER = (str(BUILD / "tests/hcclctl" / name) for name in ("admin_rank", "circle", "value_wait", "touch_buffer"))
+RANK, CIRCLE, VALUE_WAIT, TOUCH_BUFFER, NOTIFIES = (str(BUILD / "tests/hcclctl" / name)
+                                                     for name in ("admin_rank", "circle", "value_wait", "touch_buffer", "notifies"))
 COMPLETION = SOURCE / "hcclctl/completion.bash"
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 SCALE = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
@@ -121,6 +122,28 @@ class Streams(Case):
         self.assertRegex(self.ctl("limits").stdout, r"(?s)memory +\S+ \S+ +unlimited .*connections +\d+ +exempt ")
         for wrong in (["--pid", "x"], ["--pid", "0"], ["--session", "-1"], ["--session", ""], ["1"]):
             self.assertEqual(self.ctl("streams", *wrong).returncode, 2, wrong)
+
+    def test_notifies(self):
+        self.start()
+        self.assertEqual(self.json("notifies"), {"notifies": []})
+        self.assertEqual(self.ctl("notifies").stdout, "there is no notify\n")
+        process = self.job(NOTIFIES, 1)[0]
+        wait_for(lambda: "waiter_pid" in self.json("notifies")["notifies"][0], "it waits")
+        rows = self.json("notifies")["notifies"]
+        self.assertEqual([(r["device"], r["first"], r["count"], r["purpose"], r["value"], r["set"], r["given_back"]) for r in rows],
+                         [(0, 0, 1, "acl", 0, 0, False), (0, 1, 1, "counting", 5, 1, False), (0, 2, 1, "acl", 1, 1, False),
+                          (1, 0, 1, "acl", 0, 0, False)])
+        self.assertEqual((rows[0]["pid"], rows[0]["waiter_pid"], rows[0]["waited_for"]), (process.pid, process.pid, 0))
+        self.assertNotIn("waiter_pid", rows[1])
+        waiter = [s for s in self.json("streams")["streams"] if s["head"]][0]
+        self.assertEqual(waiter["stream"], rows[0]["waiter_stream"])
+        self.assertRegex(self.ctl("notifies").stdout, rf"{process.pid} +\S+ +0 +0 +acl +0 +pid {process.pid} stream {waiter['stream']}")
+        self.assertEqual(self.json("notifies", "--pid", str(process.pid))["notifies"], rows)
+        self.assertEqual(self.ctl("notifies", "--pid", "1").returncode, 1)
+        limits = {limit["name"]: limit for limit in self.json("limits")["tenants"][0]["limits"]}
+        self.assertEqual((limits["notifies"]["used"], limits["notifies"]["top_held"]), (4, 4))
+        process.kill()
+        wait_for(lambda: not self.json("notifies")["notifies"], "nothing stays")
 
     def test_what_is_no_transfer_has_a_name(self):
         self.start()
