@@ -13,6 +13,7 @@
 #include "client/error.h"
 #include "client/init_file.h"
 #include "client/memory.h"
+#include "client/registration.h"
 #include "client/share.h"
 #include "client/stream.h"
 
@@ -217,6 +218,8 @@ static aclError release(const char *function, enum hccld_memory memory, void *po
 	r = hccld_session_check_fork();
 	if (r == 0 && memory == HCCLD_MEMORY_DEVICE)
 		hccld_share_freeing(pointer);
+	if (r == 0)
+		hccld_registration_freeing(pointer);
 	if (r == 0)
 		r = hccld_buffer_free(memory, pointer);
 	return hccld_acl_result(r);

@@ -7,7 +7,6 @@
 #include "client/unbuilt.h"
 #include "hccl/hccl_res.h"
 #include "hccl/hccl_res_expt.h"
-#include "hccl/hccl_channel.h"
 #include "hcomm/hcomm_res.h"
 #include "hcomm/hcomm_channel.h"
 
@@ -16,8 +15,6 @@ UNBUILT_HCCL(HcclThreadAcquire, (HcclComm comm, CommEngine engine, uint32_t thre
 		uint32_t notifyNumPerThread, ThreadHandle *threads))
 UNBUILT_HCCL(HcclThreadAcquireWithStream, (HcclComm comm, CommEngine engine, aclrtStream stream,
 		uint32_t notifyNum, ThreadHandle *thread))
-UNBUILT_HCCL(HcclCommMemReg, (HcclComm comm, const char *memTag, const CommMem *mem,
-		HcclMemHandle *memHandle))
 UNBUILT_HCCL(HcclThreadAcquireWithConfig, (HcclComm comm, CommEngine engine, uint32_t threadNum,
 		ThreadType type, const ThreadConfig *config, ThreadHandle *threads))
 UNBUILT_HCCL(HcclDedicatedThreadAcquire, (HcclComm comm, HcclDedicatedThreadType useType,
@@ -29,27 +26,6 @@ UNBUILT_HCCL(HcclThreadResGetInfo, (HcclComm comm, ThreadHandle thread, ThreadRe
 UNBUILT_HCCL(HcclThreadExportToCommEngine, (HcclComm comm, uint32_t threadNum,
 		const ThreadHandle *threads, CommEngine dstCommEngine,
 		ThreadHandle *exportedThreads))
-
-/* hccl/hccl_channel.h */
-UNBUILT_HCCL(HcclChannelAcquire, (HcclComm comm, CommEngine engine,
-		const HcclChannelDesc *channelDescs, uint32_t channelNum, ChannelHandle *channels))
-UNBUILT_HCCL(HcclChannelConfigCreate, (HcclChannelConfig *config))
-UNBUILT_HCCL(HcclChannelConfigDestroy, (HcclChannelConfig config))
-UNBUILT_HCCL(HcclChannelConfigSetInt, (HcclChannelConfig config, HcclChannelConfigType type,
-		uint32_t value))
-UNBUILT_HCCL(HcclChannelConfigSetStr, (HcclChannelConfig config, HcclChannelConfigType type,
-		const char *value))
-UNBUILT_HCCL(HcclChannelAcquireWithConfig, (HcclComm comm, CommEngine engine,
-		const HcclChannelDesc *channelDescs, uint32_t channelNum, HcclChannelConfig config,
-		ChannelHandle *channels))
-UNBUILT_HCCL(HcclChannelQuery, (HcclComm comm, CommEngine engine,
-		const HcclChannelDesc *channelDescs, uint32_t channelNum, ChannelHandle *channels))
-UNBUILT_HCCL(HcclChannelDestroy, (HcclComm comm, const ChannelHandle *channels,
-		uint32_t channelNum))
-UNBUILT_HCCL(HcclChannelGetHcclBuffer, (HcclComm comm, ChannelHandle channel, void **buffer,
-		uint64_t *size))
-UNBUILT_HCCL(HcclChannelGetRemoteMems, (HcclComm comm, ChannelHandle channel, uint32_t *memNum,
-		CommMem **remoteMems, char ***memTags))
 
 /* hcomm/hcomm_res.h */
 UNBUILT_HCOMM(HcommEndpointCreate, (const EndpointDesc *endpoint, EndpointHandle *endpointHandle))

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/channel.h"
 #include "client/comm_buffer.h"
 #include "client/connection.h"
 #include "client/device.h"
@@ -25,6 +26,7 @@
 #include "client/environment.h"
 #include "client/error.h"
 #include "client/rank_graph.h"
+#include "client/registration.h"
 #include "client/stream.h"
 #include "proto/cleanup.h"
 #include "proto/control.pb-c.h"
@@ -283,6 +285,8 @@ int hccld_comm_leave(void *handle)
 	held = comm->held;
 	context = comm->context;
 	hccld_comm_leave_request(comm->task_rank);
+	hccld_channels_forget(comm);
+	hccld_registrations_forget(comm);
 	hccld_comm_name_drop(comm->comm);
 	hccld_comm_put(comm);
 	if (held)

@@ -30,6 +30,8 @@ struct hccld_comm_config {
 	uint64_t job;			/* hcclJobID */
 };
 
+struct hccld_channel;
+
 struct hccld_comm {
 	/* generation << 32 | alive << 31 | pins; see comm.c */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t word;
@@ -56,6 +58,8 @@ struct hccld_comm {
 	uint64_t buffer_bytes, buffer_segment;
 	void *engine_contexts;		/* engine_context.h */
 	_Atomic(struct hccld_rank_graph *) graph;	/* rank_graph.h; NULL: not made yet */
+	struct hccld_channel *channels;	/* channel.c's lock; newest first */
+	bool channels_ended;		/* channel.c's lock: none may be added */
 	struct hccld_context *on;	/* what `context` is the id of, while that is open */
 	struct hccld_context *held;	/* context that HcclCommInitAll opened for this rank, or NULL */
 	char name[HCCLD_COMM_NAME_MAX];

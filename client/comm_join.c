@@ -228,6 +228,8 @@ static int join_finish(struct join *join, struct hccld_session *session)
 	comm->comm = reply->comm;
 	comm->on = join->wish->context;
 	comm->held = NULL;
+	comm->channels = NULL;
+	comm->channels_ended = false;
 	comm->settings = config->settings;
 	hccld_comm_place_name(comm, reply->name);
 	pthread_mutex_init(&comm->opening, NULL);

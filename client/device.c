@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "client/buffer.h"
+#include "client/channel.h"
 #include "client/error.h"
 #include "client/event.h"
 #include "client/notify.h"
@@ -270,6 +271,7 @@ static int context_close(struct hccld_session *session, struct hccld_context *co
 	hccld_buffer_forget(context);
 	hccld_virtual_forget(context);
 	hccld_share_forget(context);
+	hccld_channels_forget_context(context);
 	return r;
 }
 

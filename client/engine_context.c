@@ -12,6 +12,7 @@
 #include "client/comm.h"
 #include "client/device.h"
 #include "client/error.h"
+#include "client/registration.h"
 #include "client/share.h"
 #include "hcomm/hcomm_res_defs.h"
 #include "proto/limits.h"
@@ -81,6 +82,7 @@ static void context_drop(void *data)
 		free(context->memory);
 	} else if (hccld_context_is_open(context->on, context->device_context)) {
 		hccld_share_freeing(context->memory);
+		hccld_registration_freeing(context->memory);
 		if (hccld_buffer_free(HCCLD_MEMORY_DEVICE, context->memory) < 0)
 			hccld_error_forget();
 	}

@@ -104,6 +104,31 @@ static int numbers_read(char *(*lookup)(const char *name), struct hccld_environm
 	return 0;
 }
 
+/* Within a server: PCIe, unless RoCE is chosen. One variable alone may only say what it is called after. */
+static int path_read(char *(*lookup)(const char *name), struct hccld_environment *environment)
+{
+	static const struct number pcie = { "HCCL_INTRA_PCIE_ENABLE", 0, 1, "" };
+	static const struct number roce = { "HCCL_INTRA_ROCE_ENABLE", 0, 1, "" };
+	uint64_t by_pcie = 0, by_roce = 0;
+	int has_pcie, has_roce;
+
+	has_pcie = number_read(lookup, &pcie, &by_pcie);
+	if (has_pcie < 0)
+		return has_pcie;
+	has_roce = number_read(lookup, &roce, &by_roce);
+	if (has_roce < 0)
+		return has_roce;
+	/* number_read() says 1 if it is not set */
+	if (by_pcie && by_roce)
+		return hccld_error(CAUSE_ENVIRONMENT,
+				   "environment variables HCCL_INTRA_PCIE_ENABLE and HCCL_INTRA_ROCE_ENABLE are both 1; expected one of them: 1 and 0 for PCIe, 0 and 1 for RoCE between ranks of a server");
+	if (has_pcie != has_roce && !by_pcie && !by_roce)
+		return hccld_error(CAUSE_ENVIRONMENT, "environment variable %s is 0 and %s is not set; expected the other one to be 1, which says what ranks of a server use",
+				   has_pcie ? roce.name : pcie.name, has_pcie ? pcie.name : roce.name);
+	environment->intra_roce = by_roce;
+	return 0;
+}
+
 static bool text_is_good(const char *name, const char *text, struct hccld_environment *environment)
 {
 	struct comm_settings *settings = &environment->settings;
@@ -148,6 +173,8 @@ int hccld_environment_read(char *(*lookup)(const char *name),
 	struct hccld_environment environment = environment_default();
 	int r = numbers_read(lookup, &environment);
 
+	if (r == 0)
+		r = path_read(lookup, &environment);
 	if (r == 0)
 		r = texts_read(lookup, &environment);
 	if (r < 0)
@@ -235,6 +262,12 @@ void hccld_environment_job(struct digest *digest)
 		job = getenv(launchers[i]);
 		digest_add_text(digest, job ? job : "");
 	}
+}
+
+bool hccld_environment_intra_roce(void)
+{
+	pthread_once(&once, environment_load);
+	return process_environment.intra_roce;
 }
 
 bool hccld_environment_entry_log(void)

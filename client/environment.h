@@ -16,6 +16,7 @@ struct hccld_environment {
 	uint32_t connect_timeout_ms; /* HCCL_CONNECT_TIMEOUT, or HCCLD_CONNECT_TIMEOUT_MS */
 	uint32_t buffer_mb;	     /* HCCL_BUFFSIZE: each of the two buffers of a communicator */
 	bool is_connect_ms;	     /* ... the latter */
+	bool intra_roce;	     /* HCCL_INTRA_ROCE_ENABLE and HCCL_INTRA_PCIE_ENABLE: ranks of a server use RoCE */
 	bool entry_log;		     /* HCCL_ENTRY_LOG_ENABLE */
 	bool allow_duplicate_items;  /* HCCLD_ALLOW_DUPLICATE_ITEMS */
 	bool has_deterministic;	     /* HCCL_DETERMINISTIC is set */
@@ -43,6 +44,8 @@ bool hccld_environment_deterministic(uint8_t *ret_value);
  * Ranks of different jobs do not meet, though their rank tables are the same.
  */
 void hccld_environment_job(struct digest *digest);
+/* Ranks of one server use RoCE, and do not reach each other's memory by load and store. */
+bool hccld_environment_intra_roce(void);
 bool hccld_environment_entry_log(void);
 bool hccld_environment_allow_duplicate_items(void);
 /* One line to stderr for a call of an operator, if HCCL_ENTRY_LOG_ENABLE is 1. Cheap if it is not. */

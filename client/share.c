@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "client/buffer.h"
+#include "client/channel.h"
 #include "client/device.h"
 #include "client/error.h"
 #include "client/notify.h"
@@ -383,11 +384,30 @@ static int refresh_page(struct hccld_session *session, uint64_t *after)
 			import_lose(reply->segments[i]);
 			hccld_virtual_lose(reply->segments[i]);
 			hccld_notify_lose(reply->segments[i]);
+			hccld_channels_lose(reply->segments[i]);
 		}
 		*after = reply->next;
 	}
 	hccld_call_end(&call);
 	return r;
+}
+
+uint32_t hccld_share_lost_count(void)
+{
+	struct hccld_session *session;
+
+	/* acquire: the daemon lists what it has counted */
+	return hccld_session_get(&session) < 0 ? 0 :
+						 atomic_load_explicit(&((struct session_region *)session->region)->lost_imports,
+								      memory_order_acquire);
+}
+
+void hccld_share_refresh_since(uint32_t count)
+{
+	if (hccld_share_lost_count() == count)
+		return;
+	atomic_store_explicit(&lost_seen, count, memory_order_release);
+	hccld_share_refresh();
 }
 
 void hccld_share_refresh(void)
@@ -398,9 +418,7 @@ void hccld_share_refresh(void)
 
 	if (hccld_session_get(&session) < 0)
 		return;
-	/* acquire: the daemon lists what it has counted */
-	count = atomic_load_explicit(&((struct session_region *)session->region)->lost_imports,
-				     memory_order_acquire);
+	count = hccld_share_lost_count();
 	if (__builtin_expect(count == atomic_load_explicit(&lost_seen, memory_order_acquire), 1))
 		return;
 	do {
@@ -435,7 +453,7 @@ int hccld_share_lost_error(const char *function, const void *address)
 		pid = import->pid;
 	}
 	pthread_mutex_unlock(&mutex);
-	if (!is_lost && !hccld_virtual_is_lost(address, &pid))
+	if (!is_lost && !hccld_virtual_is_lost(address, &pid) && !hccld_channels_lost_at(address, &pid))
 		return 0;
 	return hccld_error(
 		CAUSE_PEER_MEMORY,

@@ -51,6 +51,12 @@ int hccld_share_allow_key(const uint8_t *key, uint32_t key_bytes, const int32_t 
 
 /* Takes what was lost since the last call out of the index of device memory. One load if nothing was. */
 void hccld_share_refresh(void);
+/*
+ * How often this process has lost memory, and the same again if that has changed since: for who could not be told in between, because
+ * nobody knew his memory.
+ */
+uint32_t hccld_share_lost_count(void);
+void hccld_share_refresh_since(uint32_t count);
 /* hccld_buffer_find() after that: what was lost is not found. */
 int hccld_share_find(const void *address, struct hccld_place *ret_place);
 /* Was the memory at @address lost? Sets the text that says so, and returns -ESTALE; else 0. */

@@ -22,6 +22,8 @@ static const struct row {
 	  "seconds until a communicator with missing ranks fails, 120 to 7200" },
 	{ "HCCLD_CONNECT_TIMEOUT_MS", "unset",
 	  "the same in ms, 1 to 7200000; wins over HCCL_CONNECT_TIMEOUT" },
+	{ "HCCL_INTRA_PCIE_ENABLE", "1", "1: ranks of a server reach each other's memory; not with HCCL_INTRA_ROCE_ENABLE=1" },
+	{ "HCCL_INTRA_ROCE_ENABLE", "0", "1: ranks of a server use RoCE, and channels for load and store are refused" },
 	{ "HCCL_BUFFSIZE", "200", "MB of each of the two halves of the HCCL buffer of a communicator" },
 	{ "HCCL_OP_EXPANSION_MODE", "unset", "AI_CPU, AIV, HOST and so on; shown by hcclctl comms -v" },
 	{ "HCCL_OP_RETRY_ENABLE", "unset", "such as \"L0:0, L1:1, L2:1\"; shown by hcclctl comms -v" },

@@ -58,6 +58,7 @@ struct config {
 	uint64_t memory_per_tenant, pending_per_tenant;
 	uint32_t sessions_per_tenant, streams_per_tenant, notifies_per_tenant;
 	uint32_t communicators_per_tenant, descriptors_per_tenant;
+	uint32_t registrations_per_tenant, channels_per_tenant;
 	uint32_t connections_per_user, requests_per_user;
 
 	/* the rest */

@@ -94,6 +94,8 @@ static struct quota_limits limits_of(const struct config *config)
 			    [QUOTA_NOTIFIES] = limit_of(config->notifies_per_tenant),
 			    [QUOTA_COMMS] = limit_of(config->communicators_per_tenant),
 			    [QUOTA_DESCRIPTORS] = limit_of(config->descriptors_per_tenant),
+			    [QUOTA_REGISTRATIONS] = limit_of(config->registrations_per_tenant),
+			    [QUOTA_CHANNELS] = limit_of(config->channels_per_tenant),
 			    [QUOTA_PENDING] = config->pending_per_tenant },
 	};
 }

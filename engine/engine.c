@@ -185,6 +185,26 @@ bool engine_memory_detach(struct engine *engine, const void *base, uint64_t byte
 	return gone;
 }
 
+static bool is_retired(const struct view_segment *segment)
+{
+	return segment && atomic_load_explicit(&segment->retired, memory_order_acquire);
+}
+
+bool engine_retired_detach(struct engine *engine)
+{
+	bool gone = true;
+
+	for (struct transfer *t = engine->all, *next; t; t = next) {
+		next = t->all_next;
+		if (is_retired(t->source_segment) || is_retired(t->destination_segment)) {
+			context_dirty(engine, t->context);
+			gone &= transfer_cancel(engine, t);
+		}
+	}
+	engine_ring_dirty(engine);
+	return gone;
+}
+
 bool engine_rank_detach(struct engine *engine, struct view_rank *rank)
 {
 	struct view_comm *comm = rank->comm;

@@ -129,6 +129,8 @@ bool engine_stream_drop(struct engine *engine, struct view_context *context, str
 bool engine_segment_detach(struct engine *engine, struct view_session *session, uint64_t id);
 /* No copy touches [@base, @base + @bytes) any more; entries in it that must not be used again are retired before. */
 bool engine_memory_detach(struct engine *engine, const void *base, uint64_t bytes);
+/* No copy goes by an entry that is retired, of whatever session. */
+bool engine_retired_detach(struct engine *engine);
 /*
  * The rank left or died: its member word says so before. Transfers from and to it end, its entry in comm->contexts is cleared, everyone
  * in the communicator is rung hard.

@@ -43,6 +43,11 @@
 #define HCCLD_SECRET_BYTES 32u
 #define HCCLD_TAG_MAX 256u	/* of registered memory and of an engine context, with the NUL: HCCL_RES_TAG_MAX_LEN + 1 */
 #define HCCLD_CHANNEL_MEMORIES_MAX 256u	/* registrations that one end of a channel exchanges */
+#define HCCLD_OFFERS_MAX 256u	/* ends of channels in one request */
+#define HCCLD_AWAITED_MAX 1024u	/* channels that one request waits for */
+#define HCCLD_CHANNELS_PER_SESSION 16384u	/* that one process can name */
+#define HCCLD_CHANNELS_MAX 65536u	/* ends of all processes: limits may not be set higher */
+#define HCCLD_REGISTRATIONS_MAX 65536u
 #define HCCLD_NOTIFIES_MAX 65536u	/* of a device: the budget may not be set higher */
 #define HCCLD_CGROUP_MAX 256u	/* the part of a cgroup's path that makes a tenant, with the NUL */
 #define HCCLD_COUNT_MAX 0x7FFFFFFFFull	/* elements of one item: SYS_MAX_COUNT of HCCL */

@@ -88,6 +88,10 @@ static const struct status table[CAUSE_COUNT] = {
 	{ CAUSE_HOST_REGISTERED, "host-registered", EEXIST, 507910, 1, "", "", "the host memory is registered already" },
 	{ CAUSE_HOST_NOT_REGISTERED, "host-not-registered", ENOMEDIUM, 507911, 1, "", "", "the host memory is not registered" },
 	{ CAUSE_CORES, "cores", EXFULL, 207005, 7, "EI0007", RESOURCE, "the vector cores of the device are in use" },
+	{ CAUSE_CHANNEL_TIMEOUT, "channel-timeout", ENOLINK, 507048, 9, "EI0006", "Communication_Error_Get_Socket",
+	  "not all peers acquired their ends of the channels within HCCL_CONNECT_TIMEOUT" },
+	{ CAUSE_NO_PATH, "no-path", EHOSTUNREACH, 107000, 1, "EI0010", "Communication_Error_P2P",
+	  "the ranks cannot reach each other by the protocol of the channel" },
 };
 
 const struct status *status_of(uint32_t cause)

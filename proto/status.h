@@ -63,6 +63,8 @@ enum cause {
 	CAUSE_HOST_REGISTERED = 49,	/* aclrtHostRegister of memory that is registered */
 	CAUSE_HOST_NOT_REGISTERED = 50,
 	CAUSE_CORES = 51,		/* vector cores of the device are in use */
+	CAUSE_CHANNEL_TIMEOUT = 52,	/* HcclChannelAcquire: peers did not come */
+	CAUSE_NO_PATH = 53,		/* the protocol of a channel cannot be used between these ranks */
 	CAUSE_COUNT
 };
 

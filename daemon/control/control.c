@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "control/channel_wait.h"
 #include "control/connection.h"
 #include "control/monitor.h"
 #include "control/retry.h"
@@ -133,8 +134,10 @@ struct control *control_free(struct control *control)
 	control->listener = listener_free(control->listener);
 	list_for_each(struct connection, connection, &control->connections, link)
 		connection_free(connection);
-	list_for_each(struct session, session, &control->registry->sessions, link)
+	list_for_each(struct session, session, &control->registry->sessions, link) {
 		joins_abort(control, session, NULL, -1);
+		channel_waits_abort(session);
+	}
 	retry_drop(control);
 	/* what was being taken down is taken down to the end, in the engine and then in the jobs */
 	control->is_stopping = true;
@@ -142,6 +145,7 @@ struct control *control_free(struct control *control)
 	/* the loop turns once more: nothing of ours but the jobs may be on it */
 	loop_timer_free(control->retry_timer);
 	loop_timer_free(control->lazy_timer);
+	loop_timer_free(control->channel_timer);
 	loop_timer_free(control->join_timer);
 	loop_timer_free(control->turn_timer);
 	loop_wake_free(control->wake);
@@ -175,6 +179,7 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	list_init(&control->users);
 	list_init(&control->turns);
 	list_init(&control->held);
+	list_init(&control->channel_waits);
 	control->options = *options;
 	control->loop = loop;
 	control->registry = registry;
@@ -182,6 +187,9 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	registry->data = control;
 	registry->comm_gone = control_comm_gone;
 	r = loop_wake_new(loop, control_collect, control, &control->wake);
+	if (r < 0)
+		return r;
+	r = loop_timer_new(loop, channel_waits_expire, control, &control->channel_timer);
 	if (r < 0)
 		return r;
 	r = loop_timer_new(loop, joins_expire, control, &control->join_timer);

@@ -65,6 +65,8 @@ struct control {
 	struct loop_timer *retry_timer;
 	uint32_t ending_count; /* sessions that are about to end, or ending */
 	struct loop_timer *lazy_timer; /* while there are HCCL buffers */
+	struct list channel_waits;	  /* channel_wait.h */
+	struct loop_timer *channel_timer; /* the earliest deadline of these */
 	struct loop_timer *join_timer; /* the earliest deadline of all joins */
 	uint64_t started_ns;
 	bool is_stopping;     /* the scheduler is being freed: nothing more for the engine */

@@ -53,6 +53,13 @@ static const struct {
 	{ CASE(RESET_NOTIFIES), handle_reset_notifies, false },
 	{ CASE(TAKE_CORES), handle_take_cores, false },
 	{ CASE(GIVE_CORES), handle_give_cores, false },
+	{ CASE(REGISTER_MEMORY), handle_register_memory, false },
+	{ CASE(UNREGISTER_MEMORY), handle_unregister_memory, false },
+	{ CASE(OFFER_CHANNELS), handle_offer_channels, false },
+	{ CASE(AWAIT_CHANNELS), handle_await_channels, false },
+	{ CASE(DESCRIBE_CHANNEL), handle_describe_channel, false },
+	{ CASE(CLOSE_CHANNELS), handle_close_channels, false },
+	{ CASE(MAP_IMPORT), handle_map_import, false },
 	{ CASE(STATUS), handle_status, true },
 	{ CASE(LIST), handle_list, true },
 	{ CASE(GET_CONFIG), handle_get_config, true },
@@ -75,6 +82,8 @@ bool dispatch_begins(const struct request *request)
 	case CASE(JOIN_COMM):
 	case CASE(CREATE_NOTIFIES):
 	case CASE(TAKE_CORES):
+	case CASE(REGISTER_MEMORY):
+	case CASE(OFFER_CHANNELS):
 		return true;
 	default:
 		return false;

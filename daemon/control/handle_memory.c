@@ -273,6 +273,8 @@ int handle_free_segment(struct request *request)
 
 	if (segment && segment->kind == SEGMENT_NOTIFY && !segment->is_import)
 		return request_fail(request, CAUSE_ARGUMENT, "notifies are given back by their numbers");
+	if (segment && segment->channel)
+		return request_fail(request, CAUSE_PERMISSION, "memory that came with a channel goes with the channel");
 	if (segment && request->message->free_segment->after_imports &&
 	    !list_is_empty(&segment->imports)) {
 		segment_orphan(segment);

@@ -44,6 +44,9 @@ struct request {
 		Hccld__Control__ListLostReply list_lost;
 		Hccld__Control__DescribeDeviceReply describe_device;
 		Hccld__Control__CreateNotifiesReply create_notifies;
+		Hccld__Control__RegisterMemoryReply register_memory;
+		Hccld__Control__OfferChannelsReply offer_channels;
+		Hccld__Control__DescribeChannelReply describe_channel;
 		Hccld__Control__StatusReply status;
 		Hccld__Control__ListReply list;
 		Hccld__Control__ConfigReply config;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memfd.h"
+#include "control/channel_wait.h"
 #include "control/control.h"
 #include "control/monitor.h"
 #include "control/join.h"
@@ -18,10 +19,12 @@
 #include "control/user.h"
 #include "proto/clock.h"
 #include "proto/region.h"
+#include "registry/channel.h"
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/lazy.h"
 #include "registry/notify.h"
+#include "registry/registration.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -40,6 +43,7 @@ struct teardown {
 	struct session *session; /* a reference */
 	struct request *request; /* NULL: nobody waits */
 	struct list streams, ranks, contexts, segments;
+	struct list channels; /* closed; what they have brought is in `segments` */
 	struct list free_streams, free_ranks, free_contexts, free_segments;
 	struct notifies *notifies;   /* closed; the pass of the engine is all that they need; NULL: none */
 	struct rank *suspended, *resumed; /* that rank, and nothing is taken away */
@@ -60,6 +64,7 @@ static struct teardown *teardown_make(struct control *control, struct session *s
 	list_init(&teardown->ranks);
 	list_init(&teardown->contexts);
 	list_init(&teardown->segments);
+	list_init(&teardown->channels);
 	list_init(&teardown->free_streams);
 	list_init(&teardown->free_ranks);
 	list_init(&teardown->free_contexts);
@@ -141,6 +146,7 @@ static bool teardown_run(struct engine *engine, void *arg)
 		engine_rank_resume(engine, rank_view(teardown->resumed));
 	return run_streams(teardown, engine) && run_ranks(teardown, engine) &&
 	       run_contexts(teardown, engine) && run_segments(teardown, engine) &&
+	       (list_is_empty(&teardown->channels) || engine_retired_detach(engine)) &&
 	       (!teardown->settle ||
 		engine_memory_detach(engine, teardown->settle, teardown->settle_bytes));
 }
@@ -224,8 +230,12 @@ static void teardown_finish(void *arg)
 		stream_remove(stream);
 	list_for_each(struct segment, segment, &teardown->free_segments, link)
 		segment_finish(teardown->control, segment);
-	list_for_each(struct rank, rank, &teardown->free_ranks, link)
+	list_for_each(struct channel, channel, &teardown->channels, link)
+		channel_remove(channel);
+	list_for_each(struct rank, rank, &teardown->free_ranks, link) {
+		registrations_remove(rank);
 		rank_remove(rank);
+	}
 	list_for_each(struct context, context, &teardown->free_contexts, link)
 		context_remove(context);
 	if (teardown->notifies)
@@ -268,6 +278,21 @@ static void segment_close(struct teardown *teardown, struct segment *segment)
 	move(&teardown->segments, &segment->link);
 }
 
+/* With what it has brought; after the words that say why. */
+static void channel_take(struct teardown *teardown, struct channel *channel)
+{
+	struct channel *other;
+
+	channel_close(channel, &other);
+	list_for_each(struct segment, import, &channel->imports, channel_link)
+		if (!import->is_closing)
+			segment_close(teardown, import);
+	move(&teardown->channels, &channel->link);
+	channel_settled(channel);
+	if (other)
+		channel_settled(other);
+}
+
 static void rank_close(struct teardown *teardown, struct rank *rank, enum member_word word,
 		       int32_t exit)
 {
@@ -275,6 +300,9 @@ static void rank_close(struct teardown *teardown, struct rank *rank, enum member
 	rank_announce(rank, word, exit);
 	if (rank->buffer)
 		segment_close(teardown, rank->buffer);
+	list_for_each(struct channel, channel, &rank->channels, link)
+		channel_take(teardown, channel);
+	channels_forsake(teardown->control, rank);
 	move(&teardown->ranks, &rank->link);
 }
 
@@ -441,6 +469,19 @@ int teardown_context(struct request *request, struct context *context)
 	return REQUEST_LATER;
 }
 
+int teardown_channels(struct request *request, struct session *session, struct channel **channels,
+		      size_t count)
+{
+	struct teardown *teardown = teardown_make(request->control, session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		channel_take(teardown, channels[i]);
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
 int teardown_settle(struct request *request, struct segment *segment, uint64_t offset,
 		    uint64_t bytes)
 {
@@ -506,6 +547,7 @@ static void session_dismantle(struct control *control, struct session *session, 
 	 */
 	session_unstore_socket(session);
 	joins_abort(control, session, NULL, exit);
+	channel_waits_abort(session);
 	session_end_comms(session);
 	obituary_log(session, exit);
 	if (!teardown) {

@@ -7,9 +7,11 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct context;
+struct channel;
 struct control;
 struct notifies;
 struct rank;
@@ -18,13 +20,15 @@ struct segment;
 struct session;
 struct stream;
 
-/* Each answers @request when the object is gone. -ENOMEM: nothing has happened. */
+/* Each answers @request when the object is gone. -ENOMEM: nothing has happened. @channels: of one session, by channel->link. */
 int teardown_stream(struct request *request, struct stream *stream);
 int teardown_segment(struct request *request, struct segment *segment);
 int teardown_rank(struct request *request, struct rank *rank);
 /* Imports are lost when it answers; the ids are free when no queued task names them (registry/notify.h). */
 int teardown_notifies(struct request *request, struct notifies *notifies);
 int teardown_context(struct request *request, struct context *context);
+int teardown_channels(struct request *request, struct session *session, struct channel **channels,
+		      size_t count);
 /*
  * Nothing goes: the engine ends what the rank has in flight, or lets it run again; its words are
  * stored. In line with teardowns of the session, so that the rank stays for as long.

@@ -366,6 +366,8 @@ static int rank_new(struct comm *comm, const struct joiner *joiner, struct rank 
 	if (r < 0)
 		return -EDQUOT;
 	list_init(&rank->link);
+	list_init(&rank->registrations);
+	list_init(&rank->channels);
 	rank->comm = comm;
 	rank->session = session;
 	rank->context = joiner->context;
@@ -389,6 +391,7 @@ static void rank_discard(struct rank *rank)
 {
 	struct session *session = rank->session;
 
+	assert(list_is_empty(&rank->registrations) && list_is_empty(&rank->channels));
 	session->quota->ranks--;
 	records_remove(rank->comm->registry->records, RECORD_RANK, rank->record);
 	session->ranks[VIEW_INDEX(rank->handle)] = NULL;
@@ -567,6 +570,8 @@ int rank_restore(struct context *context, uint32_t index, struct comm *comm)
 		return -EPROTO;
 	}
 	list_init(&rank->link);
+	list_init(&rank->registrations);
+	list_init(&rank->channels);
 	rank->comm = comm;
 	rank->session = session;
 	rank->context = context;

@@ -95,6 +95,7 @@ struct rank {
 	bool is_closing;
 	struct segment *buffer; /* HCCL buffer, lazy.h; NULL: it has none */
 	char name[HCCLD_COMM_NAME_MAX]; /* as its process calls the communicator */
+	struct list registrations, channels; /* registration.h, channel.h */
 };
 
 /* A root info of @session. -EDQUOT: too many; -EUSERS: more than the tenant may have. */

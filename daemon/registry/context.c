@@ -8,10 +8,12 @@
 
 #include "base/memfd.h"
 #include "proto/cleanup.h"
+#include "registry/channel.h"
 #include "registry/comm.h"
 #include "registry/cores.h"
 #include "registry/notify.h"
 #include "registry/quota.h"
+#include "registry/registration.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -166,8 +168,11 @@ struct context *context_free(struct context *context)
 		free(stream);
 	list_for_each(struct segment, segment, &context->segments, link)
 		segment_free(segment);
-	list_for_each(struct rank, rank, &context->ranks, link)
+	list_for_each(struct rank, rank, &context->ranks, link) {
+		channels_free(rank);
+		registrations_free(rank);
 		free(rank);
+	}
 	notifies_forget(context);
 	free(context);
 	return NULL;

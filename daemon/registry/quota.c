@@ -24,6 +24,8 @@ static const struct {
 	[QUOTA_NOTIFIES] = { "notifies", "notifies_per_tenant" },
 	[QUOTA_COMMS] = { "communicators", "communicators_per_tenant" },
 	[QUOTA_DESCRIPTORS] = { "descriptors", "descriptors_per_tenant" },
+	[QUOTA_REGISTRATIONS] = { "registrations", "registrations_per_tenant" },
+	[QUOTA_CHANNELS] = { "channels", "channels_per_tenant" },
 	[QUOTA_PENDING] = { "pending bytes", "pending_per_tenant" },
 };
 

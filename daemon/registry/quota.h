@@ -24,6 +24,8 @@ enum quota_kind {
 	QUOTA_NOTIFIES,
 	QUOTA_COMMS,	   /* with root infos that wait for ranks */
 	QUOTA_DESCRIPTORS, /* of the daemon: sessions, segments, regions */
+	QUOTA_REGISTRATIONS,
+	QUOTA_CHANNELS,	   /* ends of channels */
 	QUOTA_PENDING,	   /* bytes that are offered and not received: counted and held back by the engine */
 	QUOTA_KINDS
 };

@@ -41,8 +41,8 @@ static const struct {
 	[RECORD_IMPORT] = { sizeof(struct record_import), 1u << 18 },
 	[RECORD_NOTIFIES] = { sizeof(struct record_notifies), 1u << 18 },
 	[RECORD_THREAD] = { sizeof(struct record_thread), 1u << 18 },
-	[RECORD_REGISTRATION] = { sizeof(struct record_registration), 1u << 16 },
-	[RECORD_CHANNEL] = { sizeof(struct record_channel), 1u << 16 },
+	[RECORD_REGISTRATION] = { sizeof(struct record_registration), HCCLD_REGISTRATIONS_MAX },
+	[RECORD_CHANNEL] = { sizeof(struct record_channel), HCCLD_CHANNELS_MAX },
 	[RECORD_CORES] = { sizeof(struct record_cores), 1u << 16 },
 	[RECORD_LAZY] = { sizeof(struct record_lazy), 1u << 18 },
 };

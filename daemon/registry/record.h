@@ -154,6 +154,9 @@ enum import_state {
 	IMPORT_CLOSING = 2, /* it is being freed */
 };
 
+/* In `kind`: it came with a channel, whose id is in `export_id`; `request` is its position there (channel.h). */
+#define IMPORT_OF_CHANNEL 0x100u
+
 struct record_import {
 	uint64_t session, context;
 	uint64_t id;			 /* within the session */
@@ -188,7 +191,8 @@ struct record_thread {
 
 struct record_registration {
 	uint64_t session;
-	uint64_t id, rank, segment; /* within the session */
+	uint64_t id;		/* of the daemon: it grows along the list of a rank */
+	uint64_t rank, segment; /* within the session */
 	uint64_t offset, bytes;
 	char tag[HCCLD_TAG_MAX];
 	_Atomic uint64_t valid;
@@ -197,13 +201,14 @@ struct record_registration {
 /* One end of a channel; the imports that it has brought are found by its id. */
 struct record_channel {
 	uint64_t session;
-	uint64_t id, rank, buffer; /* within the session */
+	uint64_t id;	       /* of the daemon */
+	uint64_t rank, buffer; /* within the session */
 	uint32_t peer, engine, protocol;
 	uint32_t first_notify, notify_count;
 	uint32_t registration_count;
 	_Atomic uint32_t state; /* enum channel_state */
 	uint32_t reserved;
-	uint64_t registrations[HCCLD_CHANNEL_MEMORIES_MAX]; /* within the session */
+	uint64_t registrations[HCCLD_CHANNEL_MEMORIES_MAX]; /* their ids, as offered */
 	_Atomic uint64_t valid;
 };
 

@@ -36,6 +36,8 @@ struct registry *registry_free(struct registry *registry)
 	idmap_deinit(&registry->comm_ids);
 	idmap_deinit(&registry->comm_keys);
 	idmap_deinit(&registry->export_keys);
+	idmap_deinit(&registry->registration_ids);
+	idmap_deinit(&registry->channel_ids);
 	memfd_unmap(registry->beacon, BEACON_SIZE);
 	close_fdp(&registry->beacon_fd);
 	close_fdp(&registry->beacon_read_only_fd);

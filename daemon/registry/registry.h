@@ -51,6 +51,7 @@ struct registry {
 	struct quota_limits limits; /* of each tenant; may change at any time */
 	struct idmap session_ids, comm_ids, comm_keys;
 	struct idmap export_keys; /* share.h */
+	struct idmap registration_ids, channel_ids;
 	uint32_t session_count, comm_count, stream_count;
 	uint32_t failed_meetings; /* comm.h: kept for ranks that have not heard of it */
 	int beacon_fd, event_fd;

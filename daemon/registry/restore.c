@@ -8,12 +8,14 @@
 
 #include "base/log.h"
 #include "base/namespace.h"
+#include "registry/channel.h"
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/cores.h"
 #include "registry/lazy.h"
 #include "registry/notify.h"
 #include "registry/record.h"
+#include "registry/registration.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -341,6 +343,21 @@ static void restore_ranks(struct registry *registry)
 	}
 }
 
+/* What belongs to ranks that are not there goes with them. */
+static void restore_channels(struct registry *registry)
+{
+	struct records *records = registry->records;
+
+	for (uint32_t i = 0; i < records_limit(records, RECORD_REGISTRATION); i++)
+		if (records_get(records, RECORD_REGISTRATION, i) &&
+		    registration_restore(registry, i) < 0)
+			records_remove(records, RECORD_REGISTRATION, i);
+	for (uint32_t i = 0; i < records_limit(records, RECORD_CHANNEL); i++)
+		if (records_get(records, RECORD_CHANNEL, i) && channel_restore(registry, i) < 0)
+			records_remove(records, RECORD_CHANNEL, i);
+	channels_restored(registry);
+}
+
 /* Records of extents whose communicator is not there. */
 static void drop_extents(struct registry *registry)
 {
@@ -374,6 +391,7 @@ void registry_restore(struct registry *registry)
 	restore_comms(registry);
 	restore_ranks(registry);
 	lazy_restore(registry);
+	restore_channels(registry);
 	drop_extents(registry);
 	list_for_each(struct comm, comm, &registry->comms, link)
 		if (comm->state == COMM_READY)

@@ -74,6 +74,7 @@ struct segment *segment_alloc(void)
 	list_init(&segment->exports);
 	list_init(&segment->import_link);
 	list_init(&segment->lazy_link);
+	list_init(&segment->channel_link);
 	segment->memory.fd = -1;
 	return segment;
 }
@@ -319,6 +320,7 @@ void segment_remove(struct segment *segment)
 	if (segment->is_import) {
 		records_remove(registry->records, RECORD_IMPORT, segment->record);
 		import_unlink(segment);
+		list_remove(&segment->channel_link);
 		session->quota->imports--;
 	} else {
 		records_remove(registry->records, RECORD_SEGMENT, segment->record);

@@ -53,6 +53,10 @@ struct segment {
 	uint64_t rank; /* handle of the rank whose buffer it is; 0: it is none */
 	struct list lazy_link; /* registry->lazy until it is retired */
 	uint32_t lazy_record;
+	/* of one that came with a channel */
+	uint64_t channel;	  /* id of the end that it is for; 0: it came by a key */
+	uint32_t position;	  /* channel.h */
+	struct list channel_link; /* channel->imports */
 };
 
 /* Any thread. -ENOMEM: the node has no memory left. @bytes: whole pages. */

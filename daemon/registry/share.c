@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "proto/cleanup.h"
+#include "proto/notify.h"
 #include "registry/context.h"
 #include "registry/quota.h"
 #include "registry/registry.h"
@@ -220,29 +221,26 @@ static struct segment *import_make(struct context *context, const struct record_
 		return NULL;
 	import->context = context;
 	import->id = record->id;
-	import->kind = (enum segment_kind)record->kind;
+	import->kind = (enum segment_kind)(record->kind & ~IMPORT_OF_CHANNEL);
 	import->is_import = true;
 	import->offset = record->offset;
-	import->export_id = record->export_id;
-	import->request = record->request;
+	if (record->kind & IMPORT_OF_CHANNEL) {
+		import->channel = record->export_id;
+		import->position = (uint32_t)record->request;
+	} else {
+		import->export_id = record->export_id;
+		import->request = record->request;
+	}
 	import->memory = (struct segment_memory){ .fd = -1, .bytes = record->bytes };
 	return import;
 }
 
-int import_new(struct context *context, struct export *export, uint64_t request,
-	       struct segment **ret_import)
+/* @record: how it came, and the part. */
+static int import_add(struct context *context, struct segment *origin, struct record_import *record,
+		      struct segment **ret_import)
 {
 	struct session *session = context->session;
-	struct segment *origin = export->segment, *import;
-	struct record_import record = { .session = session->view.id,
-					.context = context->id,
-					.origin_session = origin->context->session->view.id,
-					.origin = origin->id,
-					.export_id = key_id(export->key),
-					.offset = export->offset,
-					.bytes = export->bytes,
-					.request = request,
-					.kind = origin->kind };
+	struct segment *import;
 	uint32_t index;
 	int r;
 
@@ -250,9 +248,13 @@ int import_new(struct context *context, struct export *export, uint64_t request,
 		return -EUSERS;
 	if (slots_take(&session->segment_slots, &index) < 0)
 		return -EDQUOT;
-	record.id = session_next_id(session, index);
-	import = import_make(context, &record);
-	r = import ? records_add(session->registry->records, RECORD_IMPORT, &record,
+	record->session = session->view.id;
+	record->context = context->id;
+	record->origin_session = origin->context->session->view.id;
+	record->origin = origin->id;
+	record->id = session_next_id(session, index);
+	import = import_make(context, record);
+	r = import ? records_add(session->registry->records, RECORD_IMPORT, record,
 				 &import->record) :
 		     -ENOMEM;
 	if (r < 0) {
@@ -268,8 +270,32 @@ int import_new(struct context *context, struct export *export, uint64_t request,
 	return 0;
 }
 
-/* Nothing commits from it any more, and its owner hears of it. */
-static void import_lose(struct segment *import)
+int import_new(struct context *context, struct export *export, uint64_t request,
+	       struct segment **ret_import)
+{
+	struct record_import record = { .export_id = key_id(export->key),
+					.offset = export->offset,
+					.bytes = export->bytes,
+					.request = request,
+					.kind = export->segment->kind };
+
+	return import_add(context, export->segment, &record, ret_import);
+}
+
+int import_new_of_channel(struct context *context, struct segment *origin, uint64_t offset,
+			  uint64_t bytes, uint64_t channel, uint32_t position,
+			  struct segment **ret_import)
+{
+	struct record_import record = { .export_id = channel,
+					.offset = offset,
+					.bytes = bytes,
+					.request = position,
+					.kind = origin->kind | IMPORT_OF_CHANNEL };
+
+	return import_add(context, origin, &record, ret_import);
+}
+
+void import_lose(struct segment *import)
 {
 	struct session *session = import->context->session;
 	struct session_region *region = session->view.region;
@@ -287,13 +313,16 @@ int import_restore(struct registry *registry, uint32_t index)
 	struct session *session;
 	struct context *context;
 	struct segment *origin, *import;
+	uint32_t kind;
 
 	assert(record);
 	session = idmap_get(&registry->session_ids, record->session);
 	context = session ? session_context(session, record->context) : NULL;
 	if (!context || record->state == IMPORT_CLOSING)
 		return -ENOENT;
-	if ((record->kind > SEGMENT_HOST && record->kind != SEGMENT_NOTIFY) || VIEW_INDEX(record->id) >= HCCLD_SEGMENTS_PER_SESSION)
+	kind = record->kind & ~IMPORT_OF_CHANNEL;
+	if ((kind > SEGMENT_HOST && kind != NOTIFY_SEGMENT_KIND) ||
+	    VIEW_INDEX(record->id) >= HCCLD_SEGMENTS_PER_SESSION)
 		return -EPROTO;
 	origin = record->state == IMPORT_LOST ?
 			 NULL :
@@ -351,6 +380,6 @@ void share_end_part(struct segment *segment, uint64_t offset, uint64_t bytes)
 void share_lose(const struct export *export)
 {
 	list_for_each(struct segment, import, &export->segment->imports, import_link)
-		if (import->export_id == key_id(export->key))
+		if (!import->channel && import->export_id == key_id(export->key))
 			import_lose(import);
 }

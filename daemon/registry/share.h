@@ -47,6 +47,14 @@ int export_restore(struct registry *registry, uint32_t index);
 /* -EDQUOT: no place for another segment; -EUSERS: the user has too many. */
 int import_new(struct context *context, struct export *export, uint64_t request,
 	       struct segment **ret_segment);
+/*
+ * What a channel brings: @bytes at @offset of @origin, a segment of any kind, for the end with the id @channel. The same errors.
+ */
+int import_new_of_channel(struct context *context, struct segment *origin, uint64_t offset,
+			  uint64_t bytes, uint64_t channel, uint32_t position,
+			  struct segment **ret_segment);
+/* Nothing commits from it any more, and its owner hears of it: its memory goes, or is not meant for it any more. */
+void import_lose(struct segment *import);
 /* After all segments. An import whose memory is gone is lost. */
 int import_restore(struct registry *registry, uint32_t index);
 /* Takes an import off its owner's list: it goes, or is lost. */

@@ -76,7 +76,7 @@ typedef enum HcclChannelConfigType {
 /*
  * Creates a channel for each of @channelNum descriptors, or finds the one with the same engine,
  * peer and protocol; both ends must call it. Blocks until all are up. @channels has channelNum
- * elements.
+ * elements. One that is there keeps the notifies and the memory it has, whatever the descriptor asks for.
  * HCCL_E_PARA: channelNum 0 or above 1048576, bad magic word, own or unknown rank, protocol not
  * usable; HCCL_E_NOT_FOUND: unknown memory handle; HCCL_E_TIMEOUT: a peer did not come.
  */
@@ -107,7 +107,10 @@ HcclResult HcclChannelQuery(HcclComm comm, CommEngine engine, const HcclChannelD
  */
 HcclResult HcclChannelDestroy(HcclComm comm, const ChannelHandle *channels, uint32_t channelNum);
 
-/* Address and size in bytes of the peer's staging buffer, for use with this channel. */
+/*
+ * Address and size in bytes of the peer's staging buffer, for use with this channel. Protocols UB_MEM, HCCS, PCIE, SIO: for load and
+ * store; others: for tasks.
+ */
 HcclResult HcclChannelGetHcclBuffer(HcclComm comm, ChannelHandle channel, void **buffer,
 		uint64_t *size);
 

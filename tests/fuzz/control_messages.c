@@ -8,6 +8,7 @@
 #include "proto/limits.h"
 #include "proto/status.h"
 #include "tests/fuzz/control_case.h"
+#include "tests/fuzz/control_parts.h"
 
 void numbers_add(struct numbers *numbers, uint64_t value)
 {
@@ -51,6 +52,19 @@ void numbers_learn(struct numbers *numbers, const Hccld__Control__Reply *reply)
 	case HCCLD__CONTROL__REPLY__BODY_CREATE_NOTIFIES:
 		numbers_add(numbers, reply->create_notifies->segment);
 		break;
+	case HCCLD__CONTROL__REPLY__BODY_REGISTER_MEMORY:
+		numbers_add(numbers, reply->register_memory->registration);
+		break;
+	case HCCLD__CONTROL__REPLY__BODY_OFFER_CHANNELS:
+		for (size_t i = 0; i < reply->offer_channels->n_channels && i < 4; i++)
+			numbers_add(numbers, reply->offer_channels->channels[i]);
+		break;
+	case HCCLD__CONTROL__REPLY__BODY_DESCRIBE_CHANNEL:
+		if (reply->describe_channel->buffer)
+			numbers_add(numbers, reply->describe_channel->buffer->segment);
+		for (size_t i = 0; i < reply->describe_channel->n_memories && i < 2; i++)
+			numbers_add(numbers, reply->describe_channel->memories[i]->segment);
+		break;
 	case HCCLD__CONTROL__REPLY__BODY_GET_ROOT_INFO:
 		numbers->key = reply->get_root_info->key;
 		memcpy(numbers->secret, reply->get_root_info->secret.data, sizeof(numbers->secret));
@@ -72,12 +86,6 @@ uint64_t numbers_take(const struct numbers *numbers, struct input *input)
 	return input_size(input);
 }
 
-struct parts {
-	Hccld__Control__Request request;
-	const struct numbers *numbers;
-	struct input *input;
-};
-
 static uint64_t some_session_id(struct parts *parts)
 {
 	uint8_t mode = input_byte(parts->input);
@@ -92,13 +100,6 @@ static uint32_t some_pid(struct parts *parts)
 
 	return mode < 224 ? (uint32_t)getpid() : (uint32_t)input_size(parts->input);
 }
-
-#define START(parts, name, field, upper)                                               \
-	Hccld__Control__##name message = HCCLD__CONTROL__##upper##__INIT;              \
-	(parts)->request.body_case = HCCLD__CONTROL__REQUEST__BODY_##upper;            \
-	(parts)->request.field = &message
-
-#define PACK(parts, data) hccld__control__request__pack(&(parts)->request, data)
 
 static size_t pack_open_context(struct parts *parts, unsigned char *data)
 {
@@ -164,8 +165,7 @@ static size_t pack_get_root_info(struct parts *parts, unsigned char *data)
 	return PACK(parts, data);
 }
 
-/* Texts: nothing, a short one, one at the limit, one that is no UTF-8. */
-static char *some_text(struct input *input, char *buffer, size_t size)
+char *some_text(struct input *input, char *buffer, size_t size)
 {
 	static const size_t lengths[] = { 0, 1, 16, HCCLD_COMM_NAME_MAX - 1, HCCLD_COMM_NAME_MAX, 200 };
 	uint8_t kind = input_byte(input);
@@ -310,7 +310,7 @@ static size_t pack_status(struct parts *parts, unsigned char *data)
 
 static size_t pack_list(struct parts *parts, unsigned char *data)
 {
-	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100 };
+	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100, 120, 121, 122 };
 	START(parts, List, list, LIST);
 	uint8_t mode = input_byte(parts->input);
 
@@ -321,7 +321,7 @@ static size_t pack_list(struct parts *parts, unsigned char *data)
 	return PACK(parts, data);
 }
 
-/* ---- tasks and shared memory ---- */
+/* ---- tasks ---- */
 
 static size_t pack_abort_tasks(struct parts *parts, unsigned char *data)
 {
@@ -355,6 +355,8 @@ static size_t pack_give_cores(struct parts *parts, unsigned char *data)
 	message.stream = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 4;
 	return PACK(parts, data);
 }
+
+/* ---- shared memory ---- */
 
 static size_t pack_export_memory(struct parts *parts, unsigned char *data)
 {
@@ -549,7 +551,8 @@ size_t message_make(struct input *input, const struct numbers *numbers, uint64_t
 		pack_import_memory, pack_end_export,	  pack_list_lost,	 pack_describe_device, pack_get_config,
 		pack_set_log_level, pack_kill_session,	  pack_drain,		 pack_ping,	     pack_monitor,
 		pack_create_notifies, pack_free_notifies, pack_reset_notifies,
-		pack_take_cores,    pack_give_cores,
+		pack_take_cores,    pack_give_cores,	  pack_register_memory,	 pack_unregister_memory, pack_offer_channels,
+		pack_await_channels, pack_describe_channel, pack_close_channels, pack_map_import,
 		/* what the rest needs, once more */
 		pack_open_context,
 	};

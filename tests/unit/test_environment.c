@@ -95,6 +95,38 @@ TEST(environment_refuses_what_is_out_of_range_or_no_number)
 	check_refused("HCCLD_ALLOW_DUPLICATE_ITEMS", "yes", "0 to 1");
 }
 
+static const char *pcie, *roce;
+
+static char *lookup_paths(const char *name)
+{
+	if (strcmp(name, "HCCL_INTRA_PCIE_ENABLE") == 0)
+		return (char *)pcie;
+	return strcmp(name, "HCCL_INTRA_ROCE_ENABLE") == 0 ? (char *)roce : NULL;
+}
+
+TEST(environment_chooses_the_path_within_a_server)
+{
+	static const struct {
+		const char *pcie, *roce;
+		int result; /* 0: PCIe, 1: RoCE, -1: an error */
+	} rows[] = { { NULL, NULL, 0 }, { "1", NULL, 0 }, { "0", NULL, -1 }, { NULL, "1", 1 }, { NULL, "0", -1 }, { "1", "1", -1 },
+		     { "0", "0", 0 },	{ "1", "0", 0 },  { "0", "1", 1 },   { "2", NULL, -1 }, { NULL, "yes", -1 } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hccld_environment environment = { .intra_roce = rows[i].result == 0 };
+
+		pcie = rows[i].pcie;
+		roce = rows[i].roce;
+		if (rows[i].result < 0) {
+			check_eq_int(hccld_environment_read(lookup_paths, &environment), -EBADMSG);
+			check_str_contains(hccld_error_take(), "EI0001");
+			continue;
+		}
+		check_eq_int(hccld_environment_read(lookup_paths, &environment), 0);
+		check_eq_int(environment.intra_roce, rows[i].result);
+	}
+}
+
 TEST(environment_is_read_once)
 {
 	setenv("HCCL_EXEC_TIMEOUT", "77", 1);

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that wait until channels are complete. */
+#include "control/channel_wait.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/loop.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "control/control.h"
+#include "control/dispatch.h"
+#include "control/obituary.h"
+#include "control/request.h"
+#include "proto/channel.h"
+#include "proto/clock.h"
+#include "proto/region.h"
+#include "registry/channel.h"
+#include "registry/comm.h"
+#include "registry/registry.h"
+#include "registry/session.h"
+
+#define TOLD_MAX 4u /* peers that a text names one by one */
+
+/* One channel that a request waits for. */
+struct waiter {
+	struct list link; /* channel->waiters */
+	struct wait *wait;
+	struct channel *channel;
+};
+
+struct wait {
+	struct list link; /* control->channel_waits */
+	struct request *request;
+	struct session *session;
+	uint64_t since_ns, deadline_ns;
+	uint32_t count, missing; /* waiters; those still in a list */
+	struct waiter waiters[];
+};
+
+/* ---- why ---- */
+
+static void add_channel(const struct channel *channel, struct text *text)
+{
+	text_add(text, "communicator %s: rank %" PRIu32 "'s channel to rank %" PRIu32 " (engine %s, protocol %s): ",
+		 channel->rank->comm->name, channel->rank->rank, channel->peer, channel_engine_name(channel->engine),
+		 channel_protocol_name(channel->protocol));
+}
+
+enum cause channel_verdict(const struct channel *channel, struct text *text)
+{
+	const struct comm_member *member = &channel->rank->comm->view.region->members[channel->peer];
+	uint32_t word = atomic_load_explicit(&member->word, memory_order_acquire);
+	char buffer[8];
+	struct text none;
+
+	if (!text) {
+		text_init(&none, buffer, sizeof(buffer));
+		text = &none;
+	}
+	if (channel->state == CHANNEL_COMPLETE)
+		return CAUSE_NONE;
+	if (channel->failure) {
+		text_add(text, "%s", channel->failure_text ? channel->failure_text : status_of(channel->failure)->text);
+		return channel->failure;
+	}
+	if (channel->state == CHANNEL_CLOSING) {
+		add_channel(channel, text);
+		text_add(text, "this process has closed it (HcclChannelDestroy, HcclCommDestroy, or its device was reset)");
+		return CAUSE_ABORTED;
+	}
+	if (word == MEMBER_ALIVE && channel->state == CHANNEL_OFFERED)
+		return CAUSE_BUSY;
+	add_channel(channel, text);
+	text_add(text, "rank %" PRIu32 ", pid %d, ", channel->peer, member->pid);
+	if (word == MEMBER_DEAD) {
+		exit_describe(member->exit, text);
+		return CAUSE_PEER_DEAD;
+	}
+	if (word == MEMBER_ALIVE)
+		text_add(text, "has closed its end; end this one with HcclChannelDestroy before another is acquired");
+	else
+		text_add(text, "has destroyed the communicator");
+	return CAUSE_PEER_LEFT;
+}
+
+/* What the peer has offered to @channel's rank instead. False: nothing. */
+static bool add_other_offers(const struct channel *channel, const struct rank *peer, struct text *text)
+{
+	uint32_t told = 0;
+
+	list_for_each(struct channel, other, &peer->channels, link) {
+		if (other->peer != channel->rank->rank || other->state == CHANNEL_CLOSING)
+			continue;
+		if (told++ == TOLD_MAX) {
+			text_add(text, " and more");
+			break;
+		}
+		text_add(text, "%s%s with %s%s", told == 1 ? " and has offered only engine " : ", engine ",
+			 channel_engine_name(other->engine), channel_protocol_name(other->protocol),
+			 other->state == CHANNEL_DEAD ? " (an end of a channel that was closed here, which it has yet to close)" : "");
+	}
+	return told;
+}
+
+void channel_describe_absent(const struct channel *channel, struct text *text)
+{
+	const struct comm *comm = channel->rank->comm;
+	const struct comm_member *member = &comm->view.region->members[channel->peer];
+	const struct rank *peer = comm->ranks[channel->peer];
+	int32_t pid = member->pid;
+
+	text_add(text, "rank %" PRIu32 " (pid %d) ", channel->peer, pid);
+	if (process_is_stopped(pid)) {
+		text_add_stopped(text, pid);
+		return;
+	}
+	text_add(text, "lives");
+	if (!peer || !add_other_offers(channel, peer, text))
+		text_add(text, " and has offered nothing to rank %" PRIu32, channel->rank->rank);
+}
+
+/* ---- waiting ---- */
+
+static void waits_arm(struct control *control)
+{
+	uint64_t earliest = UINT64_MAX, now = clock_now_ns();
+
+	list_for_each(struct wait, wait, &control->channel_waits, link)
+		if (wait->deadline_ns < earliest)
+			earliest = wait->deadline_ns;
+	if (earliest == UINT64_MAX)
+		loop_timer_stop(control->channel_timer);
+	else
+		/* rounded up: never before the time */
+		loop_timer_start(control->channel_timer, earliest > now ? (earliest - now) / 1000000 + 1 : 0, 0);
+}
+
+/* @r with words in the request, or 0. */
+static void wait_finish(struct wait *wait, int r)
+{
+	for (uint32_t i = 0; i < wait->count; i++)
+		list_remove(&wait->waiters[i].link);
+	list_remove(&wait->link);
+	request_finish(wait->request, r);
+	free(wait);
+}
+
+static void wait_fail(struct wait *wait, const struct channel *channel)
+{
+	enum cause cause;
+	struct text text;
+
+	text_init(&text, wait->request->text, sizeof(wait->request->text));
+	cause = channel_verdict(channel, &text);
+	wait_finish(wait, status_error(cause));
+}
+
+void channel_settled(struct channel *channel)
+{
+	enum cause cause = channel_verdict(channel, NULL);
+
+	if (cause == CAUSE_BUSY)
+		return;
+	while (!list_is_empty(&channel->waiters)) {
+		struct waiter *waiter = list_entry(channel->waiters.next, struct waiter, link);
+		struct wait *wait = waiter->wait;
+
+		if (cause) {
+			wait_fail(wait, channel);
+			continue;
+		}
+		list_remove(&waiter->link);
+		if (--wait->missing == 0)
+			wait_finish(wait, 0);
+	}
+}
+
+void channels_forsake(struct control *control, const struct rank *rank)
+{
+	const struct comm *comm = rank->comm;
+
+	if (list_is_empty(&control->channel_waits))
+		return;
+	for (uint32_t i = 0; i < comm->view.size; i++) {
+		const struct rank *other = comm->ranks[i];
+
+		if (!other || other == rank)
+			continue;
+		list_for_each(struct channel, channel, &other->channels, link)
+			if (channel->peer == rank->rank)
+				channel_settled(channel);
+	}
+}
+
+void channel_waits_abort(struct session *session)
+{
+	struct control *control = session->registry->data;
+
+	list_for_each(struct wait, wait, &control->channel_waits, link)
+		if (wait->session == session)
+			wait_finish(wait, -ECANCELED);
+	waits_arm(control);
+}
+
+/* "2 of 3 channels were not completed within 120000 ms: rank 1 (pid 4711) is stopped ...; rank 2 ..." */
+static void wait_expire(struct wait *wait)
+{
+	struct request *request = wait->request;
+	uint32_t told = 0;
+	struct text text;
+
+	text_init(&text, request->text, sizeof(request->text));
+	for (uint32_t i = 0; i < wait->count; i++) {
+		const struct channel *channel = wait->waiters[i].channel;
+
+		if (list_is_empty(&wait->waiters[i].link))
+			continue;
+		if (!told)
+			text_add(&text,
+				 "communicator %s: rank %" PRIu32 " has waited %" PRIu64 " ms; %" PRIu32 " of %" PRIu32
+				 " channels (engine %s, protocol %s) lack the other end: ",
+				 channel->rank->comm->name, channel->rank->rank, (clock_now_ns() - wait->since_ns) / 1000000, wait->missing,
+				 wait->count, channel_engine_name(channel->engine), channel_protocol_name(channel->protocol));
+		if (told == TOLD_MAX) {
+			text_add(&text, "; and %" PRIu32 " more", wait->missing - told);
+			break;
+		}
+		text_add(&text, "%s", told++ ? "; " : "");
+		channel_describe_absent(channel, &text);
+	}
+	wait_finish(wait, status_error(CAUSE_CHANNEL_TIMEOUT));
+}
+
+void channel_waits_expire(void *data)
+{
+	struct control *control = data;
+	uint64_t now = clock_now_ns();
+
+	list_for_each(struct wait, wait, &control->channel_waits, link)
+		if (wait->deadline_ns <= now)
+			wait_expire(wait);
+	waits_arm(control);
+}
+
+static bool is_waited_for(const struct wait *wait, const struct channel *channel)
+{
+	list_for_each(struct waiter, waiter, &channel->waiters, link)
+		if (waiter->wait == wait)
+			return true;
+	return false;
+}
+
+static int wait_start(struct request *request, struct wait *wait)
+{
+	struct control *control = request->control;
+	uint32_t deadline_ms = request->message->deadline_ms;
+
+	wait->request = request;
+	wait->session = request_session(request);
+	wait->since_ns = clock_now_ns();
+	wait->deadline_ns = wait->since_ns + (deadline_ms ? deadline_ms : HCCLD_REQUEST_DEADLINE_MS) * UINT64_C(1000000);
+	list_append(&control->channel_waits, &wait->link);
+	waits_arm(control);
+	return REQUEST_LATER;
+}
+
+/* Into the lists of those that are not complete. -ENOENT and others, with words: one of them will never be. */
+static int wait_fill(struct request *request, struct wait *wait)
+{
+	const Hccld__Control__AwaitChannels *message = request->message->await_channels;
+
+	for (size_t i = 0; i < message->n_channels; i++) {
+		struct channel *channel = channel_find(request_session(request), message->channels[i]);
+		struct waiter *waiter = &wait->waiters[wait->count];
+		enum cause cause;
+		struct text text;
+
+		if (!channel)
+			return request_fail(request, CAUSE_NOT_FOUND, "this process has no channel %" PRIu64 ": it was closed",
+					    message->channels[i]);
+		text_init(&text, request->text, sizeof(request->text));
+		cause = channel_verdict(channel, &text);
+		if (cause && cause != CAUSE_BUSY)
+			return status_error(cause);
+		if (!cause || is_waited_for(wait, channel))
+			continue;
+		waiter->wait = wait;
+		waiter->channel = channel;
+		list_append(&channel->waiters, &waiter->link);
+		wait->count++;
+	}
+	wait->missing = wait->count;
+	return 0;
+}
+
+int handle_await_channels(struct request *request)
+{
+	size_t count = request->message->await_channels->n_channels;
+	struct wait *wait;
+	int r;
+
+	if (count > HCCLD_AWAITED_MAX)
+		return request_fail(request, CAUSE_ARGUMENT, "%zu channels in one request, at most %u", count, HCCLD_AWAITED_MAX);
+	wait = calloc(1, sizeof(*wait) + count * sizeof(wait->waiters[0]));
+	if (!wait)
+		return -ENOMEM;
+	r = wait_fill(request, wait);
+	if (r == 0 && wait->missing)
+		return wait_start(request, wait);
+	for (uint32_t i = 0; i < wait->count; i++)
+		list_remove(&wait->waiters[i].link);
+	free(wait);
+	return r;
+}
