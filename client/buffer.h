@@ -40,6 +40,14 @@ int hccld_buffer_add(const struct hccld_mapping *mapping);
 void hccld_buffer_remove(void *base);
 /* The allocation or mapping around an address, and the program's number of its device (-1: it was reset). -ENOENT (no text). */
 int hccld_buffer_range(const void *address, void **ret_start, uint64_t *ret_bytes, int32_t *ret_device);
+/* The same for a signal handler: takes no lock, and gives up when the index is being changed. @bytes 0: it is in no allocation. */
+struct hccld_allocation {
+	void *start;
+	uint64_t bytes;
+	int32_t device;
+	enum hccld_memory memory;
+};
+bool hccld_buffer_look(const void *address, struct hccld_allocation *ret_allocation);
 /* How many bytes from @address on are ours, counting adjacent mappings; enough to tell whether @bytes are. */
 uint64_t hccld_buffer_span(const void *address, uint64_t bytes);
 /*

@@ -16,6 +16,8 @@
 #include "client/slab.h"
 #include "proto/limits.h"
 
+#define LOOKS_MAX 10000 /* of a signal handler: the thread that changes the index may be the one that it has interrupted */
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static struct record records[RECORDS_MAX];
@@ -282,6 +284,39 @@ int hccld_buffer_range(const void *address, void **ret_start, uint64_t *ret_byte
 	}
 	hccld_index_unlock();
 	return r;
+}
+
+static bool look_once(uint64_t address, struct hccld_allocation *ret_allocation)
+{
+	struct record *record = hccld_index_find(address);
+	uint64_t start, first = 0, bytes;
+	struct slab *slab;
+
+	if (!record || !atomic_load_explicit(&record->id, memory_order_acquire))
+		return false;
+	start = atomic_load_explicit(&record->start, memory_order_acquire);
+	bytes = atomic_load_explicit(&record->bytes, memory_order_acquire);
+	slab = atomic_load_explicit(&record->slab, memory_order_acquire);
+	if (slab ? hccld_slab_find(slab, address - start, &first, &bytes) < 0 : address - start >= bytes)
+		bytes = 0;
+	*ret_allocation = (struct hccld_allocation){ (void *)(uintptr_t)(start + first), bytes, record->device,
+						     (enum hccld_memory)atomic_load_explicit(&record->memory, memory_order_acquire) };
+	return true;
+}
+
+bool hccld_buffer_look(const void *address, struct hccld_allocation *ret_allocation)
+{
+	for (int i = 0; i < LOOKS_MAX; i++) {
+		uint32_t before = atomic_load_explicit(&version, memory_order_acquire);
+		bool found;
+
+		if (before & 1)
+			continue;
+		found = look_once((uint64_t)(uintptr_t)address, ret_allocation);
+		if (atomic_load_explicit(&version, memory_order_relaxed) == before)
+			return found;
+	}
+	return false;
 }
 
 uint64_t hccld_buffer_span(const void *address, uint64_t bytes)

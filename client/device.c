@@ -244,6 +244,7 @@ static int context_open(struct hccld_session *session, int32_t logical,
 		context->bit_word = &session->yard->bits[index / 64];
 		context->bit = UINT64_C(1) << index % 64;
 		atomic_store_explicit(&context->default_stream, NULL, memory_order_relaxed);
+		atomic_store_explicit(&context->inner_stream, NULL, memory_order_relaxed);
 		atomic_store_explicit(&context->open, true, memory_order_release);
 	}
 	hccld_call_end(&call);

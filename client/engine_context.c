@@ -14,6 +14,7 @@
 #include "client/error.h"
 #include "client/registration.h"
 #include "client/share.h"
+#include "client/strict.h"
 #include "hcomm/hcomm_res_defs.h"
 #include "proto/limits.h"
 
@@ -68,8 +69,11 @@ static int memory_new(const struct hccld_comm *comm, struct engine_context *cont
 	r = hccld_comm_check_context(comm);
 	if (r == 0)
 		r = hccld_buffer_allocate(comm->on, HCCLD_MEMORY_DEVICE, context->bytes, &context->memory);
-	if (r == 0)
+	if (r == 0) {
+		hccld_strict_open();
 		memset(context->memory, 0, context->bytes); /* small ones may have been somebody's before */
+		hccld_strict_close();
+	}
 	return r;
 }
 
@@ -173,8 +177,11 @@ static int context_write(struct hccld_comm *comm, const struct hccld_engine_key 
 		return hccld_error(CAUSE_ARGUMENT, "the context \"%s\" has %" PRIu64 " bytes: %" PRIu64 " bytes at %" PRIu64 " are not in it",
 				   key->tag, context->bytes, bytes, offset);
 	r = context->is_device ? hccld_comm_check_context(comm) : 0;
-	if (r == 0)
+	if (r == 0) {
+		hccld_strict_open();
 		memcpy((char *)context->memory + offset, source, bytes);
+		hccld_strict_close();
+	}
 	return r;
 }
 

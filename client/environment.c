@@ -79,14 +79,16 @@ static int numbers_read(char *(*lookup)(const char *name), struct hccld_environm
 		{ "HCCL_BUFFSIZE", 1, 2147483647, "MB" },
 		{ "HCCL_ENTRY_LOG_ENABLE", 0, 1, "" },
 		{ "HCCLD_ALLOW_DUPLICATE_ITEMS", 0, 1, "" },
+		{ "HCCLD_STRICT_DEVICE", 0, 2, "" }, /* strict.c uses it */
 	};
-	enum { CONNECT, CONNECT_MS, EXEC, BUFFER, ENTRY_LOG, DUPLICATES, COUNT };
+	enum { CONNECT, CONNECT_MS, EXEC, BUFFER, ENTRY_LOG, DUPLICATES, STRICT, COUNT };
 	uint64_t values[COUNT] = { environment->connect_timeout_ms / 1000,
 				   0,
 				   environment->exec_timeout_ms / 1000,
 				   environment->buffer_mb,
 				   false,
-				   false };
+				   false,
+				   0 };
 
 	for (int i = 0; i < COUNT; i++) {
 		int r = number_read(lookup, &numbers[i], &values[i]);

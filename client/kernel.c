@@ -26,6 +26,7 @@
 #include "client/error.h"
 #include "client/hostfunc.h"
 #include "client/stream_state.h"
+#include "client/strict.h"
 #include "proto/feature.h"
 
 #define LINGER_NS 10000000u
@@ -120,7 +121,9 @@ static void *block_main(void *arg)
 		kernel = queue_take(&block);
 		pthread_mutex_unlock(&mutex);
 		hccld_host_enter(kernel->call);
+		hccld_strict_open();
 		kernel->function(block, kernel->blocks, kernel->args);
+		hccld_strict_close();
 		hccld_host_enter(NULL);
 		/* what all blocks have done is before what the last one says */
 		if (atomic_fetch_sub_explicit(&kernel->left, 1, memory_order_acq_rel) == 1)

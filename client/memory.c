@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "client/hostfunc.h"
 #include "client/share.h"
 #include "client/stream.h"
+#include "client/strict.h"
 #include "client/virtual.h"
 
 #define PIECE (8u << 20) /* staging memory of one task */
@@ -150,6 +152,22 @@ static int fill_check(const char *function, void *address, size_t max, size_t co
 
 /* ---- by this thread ---- */
 
+/* Is it device memory that this thread may not touch (HCCLD_STRICT_DEVICE)? */
+static bool is_closed(const struct region *region)
+{
+	return region->known && region->place.memory == HCCLD_MEMORY_DEVICE && hccld_strict_is_closed();
+}
+
+static int transfer(struct hccld_context *context, const struct region *to, const struct region *from, int value, size_t count);
+
+static int copy_now(struct hccld_context *context, const struct region *to, const struct region *from, size_t count)
+{
+	if (is_closed(to) || is_closed(from))
+		return transfer(context, to, from, 0, count);
+	memmove(to->address, from->address, count);
+	return 0;
+}
+
 int hccld_memory_copy(void *destination, size_t destination_max, const void *source, size_t count,
 		      int kind)
 {
@@ -166,8 +184,7 @@ int hccld_memory_copy(void *destination, size_t destination_max, const void *sou
 	r = hccld_context_current(&context);
 	if (r < 0)
 		return r;
-	memmove(destination, source, count);
-	return 0;
+	return copy_now(context, &to, &from, count);
 }
 
 /* The whole blocks lie where their first and last rows do. */
@@ -189,6 +206,21 @@ static int rows_check(const char *function, void *destination, size_t destinatio
 	return region_find(function, "src", source, (height - 1) * source_pitch + width, ANY, &from);
 }
 
+static int copy_row(const char *function, struct hccld_context *context, void *destination, const void *source, size_t width)
+{
+	struct region to, from;
+	int r;
+
+	if (!hccld_strict_is_closed()) {
+		memmove(destination, source, width);
+		return 0;
+	}
+	r = region_find(function, "dst", destination, width, ANY, &to);
+	if (r == 0)
+		r = region_find(function, "src", source, width, ANY, &from);
+	return r < 0 ? r : copy_now(context, &to, &from, width);
+}
+
 int hccld_memory_copy_rows(const char *function, void *destination, size_t destination_pitch,
 			   const void *source, size_t source_pitch, size_t width, size_t height,
 			   int kind)
@@ -203,10 +235,10 @@ int hccld_memory_copy_rows(const char *function, void *destination, size_t desti
 	r = hccld_context_current(&context);
 	if (r < 0)
 		return r;
-	for (size_t row = 0; row < height; row++)
-		memmove((char *)destination + row * destination_pitch,
-			(const char *)source + row * source_pitch, width);
-	return 0;
+	for (size_t row = 0; row < height && r == 0; row++)
+		r = copy_row(function, context, (char *)destination + row * destination_pitch,
+			     (const char *)source + row * source_pitch, width);
+	return r;
 }
 
 int hccld_memory_fill(void *address, size_t max, int value, size_t count)
@@ -221,6 +253,8 @@ int hccld_memory_fill(void *address, size_t max, int value, size_t count)
 	r = hccld_context_current(&context);
 	if (r < 0)
 		return r;
+	if (is_closed(&region))
+		return transfer(context, &region, NULL, value, count);
 	memset(address, value, count);
 	return 0;
 }
@@ -410,6 +444,47 @@ static int submit_pieces(struct hccld_stream *stream, struct region to, const st
 			region_advance(&from, size);
 	}
 	return 0;
+}
+
+/* Within device memory, as by memmove(): by way of host memory. */
+static int transfer_overlapping(struct hccld_stream *stream, const struct region *to, const struct region *from, size_t count)
+{
+	struct region between = { .known = true };
+	void *memory;
+	int r;
+
+	r = stage_allocate(stream, count, &memory, &between.place);
+	if (r < 0)
+		return r;
+	between.address = memory;
+	r = submit_pieces(stream, between, from, 0, count);
+	if (r == 0)
+		r = submit_pieces(stream, *to, &between, 0, count);
+	if (r == 0)
+		r = hccld_stream_wait(stream, -1);
+	(void)hccld_buffer_free(HCCLD_MEMORY_HOST, memory);
+	return r;
+}
+
+/* By the engine, on a stream of the library's own; one at a time, so that an error is that of the caller. @from NULL fills with @value. */
+static int transfer(struct hccld_context *context, const struct region *to, const struct region *from, int value, size_t count)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	struct hccld_stream *stream;
+	int cancel, r;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&mutex);
+	r = hccld_stream_get_inner(context, &stream);
+	if (r == 0 && from && to->known && from->known && to->address < from->address + count && from->address < to->address + count)
+		r = transfer_overlapping(stream, to, from, count);
+	else if (r == 0)
+		r = submit_pieces(stream, *to, from, value, count);
+	if (r == 0)
+		r = hccld_stream_wait(stream, -1);
+	pthread_mutex_unlock(&mutex);
+	pthread_setcancelstate(cancel, NULL);
+	return r;
 }
 
 int hccld_memory_copy_async(void *destination, size_t destination_max, const void *source,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copy and fill. The synchronous ones are plain memory accesses of this thread. The others are tasks of a stream; what the engine cannot
+ * Copy and fill. The synchronous ones are plain memory accesses of this thread, or, with HCCLD_STRICT_DEVICE, tasks that
+ * it waits for. The others are tasks of a stream; what the engine cannot
  * reach (memory of the program that did not come from aclrtMallocHost) goes through staging memory: a source is copied when the call
  * is made, a destination is written before anybody learns that the stream has got there.
  */

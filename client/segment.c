@@ -5,11 +5,14 @@
 #include <sys/mman.h>
 
 #include "client/error.h"
+#include "client/strict.h"
 
 void hccld_segment_unmap(struct hccld_segment *segment)
 {
-	if (segment->base)
+	if (segment->base) {
+		hccld_strict_forget(segment->base, segment->size);
 		munmap(segment->base, segment->size);
+	}
 	segment->base = NULL;
 }
 
@@ -81,6 +84,11 @@ static int segment_allocate(Hccld__Control__AllocateSegment *allocate, uint64_t 
 	if (r == 0)
 		r = granted ? segment_take(&call, size, ret_segment)
 			    : hccld_error(CAUSE_PROTOCOL, "hccld's answer to an allocation is malformed");
+	if (r == 0 && allocate->kind == HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__DEVICE) {
+		r = hccld_strict_protect(ret_segment->base, ret_segment->size);
+		if (r < 0)
+			hccld_segment_unmap(ret_segment);
+	}
 	if (r < 0 && granted) {
 		segment.id = call.reply->allocate_segment->segment;
 		hccld_segment_free(&segment);

@@ -24,6 +24,7 @@ struct hccld_context {
 	_Atomic uint64_t *bit_word;
 	uint64_t bit;
 	_Atomic(struct hccld_stream *) default_stream;	/* made on first use; use hccld_stream_get() */
+	_Atomic(struct hccld_stream *) inner_stream;	/* the same; hccld_stream_get_inner() */
 	uint32_t references;		/* device.c */
 	_Atomic bool open;		/* device.c; a closed one keeps its address, and may be opened again under another id */
 };

@@ -21,6 +21,7 @@
 #include "client/segment.h"
 #include "client/share_request.h"
 #include "client/slab.h"
+#include "client/strict.h"
 #include "client/virtual.h"
 
 struct export {
@@ -313,8 +314,11 @@ void hccld_share_freeing(void *address)
 		ended = next;
 	}
 	/* small allocations share pages, which importers still see until they close */
-	if (bytes < SLAB_ALLOCATION_MAX)
+	if (bytes < SLAB_ALLOCATION_MAX) {
+		hccld_strict_open();
 		memset(address, 0, bytes);
+		hccld_strict_close();
+	}
 }
 
 /* ---- handles of physical memory ---- */

@@ -8,6 +8,7 @@
 
 #include "client/error.h"
 #include "client/share.h"
+#include "client/strict.h"
 #include "proto/notify.h"
 
 #define PAGE 4096u
@@ -52,11 +53,17 @@ static int imported_map(const Hccld__Control__ImportMemoryReply *reply, int fd,
 	const uint64_t size = (lead + reply->bytes + PAGE - 1) / PAGE * PAGE;
 	void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 			  (off_t)(reply->offset - lead));
+	int r;
 
 	if (base == MAP_FAILED)
 		return hccld_error(CAUSE_HOST_MEMORY,
 				   "cannot map %llu bytes of another process: %s",
 				   (unsigned long long)size, strerror(errno));
+	r = reply->kind ? 0 : hccld_strict_protect(base, size);
+	if (r < 0) {
+		munmap(base, size);
+		return r;
+	}
 	(void)madvise(base, size, MADV_DONTFORK);
 	(void)madvise(base, size, MADV_DONTDUMP);
 	imported->segment.base = base;

@@ -147,18 +147,13 @@ int hccld_stream_new(struct hccld_context *context, struct hccld_stream **ret_st
 	return 0;
 }
 
-static int default_stream_get(struct hccld_stream **ret_stream)
+/* The stream of @context in @slot, which is made on first use. */
+static int slot_get(struct hccld_context *context, _Atomic(struct hccld_stream *) *slot, struct hccld_stream **ret_stream)
 {
 	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-	_Atomic(struct hccld_stream *) *slot;
-	struct hccld_context *context;
 	struct hccld_stream *stream;
-	int cancel, r;
+	int cancel, r = 0;
 
-	r = hccld_context_current(&context);
-	if (r < 0)
-		return r;
-	slot = hccld_context_stream_slot(context);
 	*ret_stream = atomic_load_explicit(slot, memory_order_acquire);
 	if (*ret_stream && stream_is_alive(*ret_stream))
 		return 0;
@@ -175,6 +170,20 @@ static int default_stream_get(struct hccld_stream **ret_stream)
 	pthread_setcancelstate(cancel, NULL);
 	*ret_stream = stream;
 	return r;
+}
+
+static int default_stream_get(struct hccld_stream **ret_stream)
+{
+	struct hccld_context *context;
+	int r;
+
+	r = hccld_context_current(&context);
+	return r < 0 ? r : slot_get(context, hccld_context_stream_slot(context), ret_stream);
+}
+
+int hccld_stream_get_inner(struct hccld_context *context, struct hccld_stream **ret_stream)
+{
+	return slot_get(context, &context->inner_stream, ret_stream);
 }
 
 int hccld_stream_get(void *handle, struct hccld_stream **ret_stream)
@@ -356,6 +365,7 @@ void hccld_stream_stop_all(struct hccld_context *context)
 	uint64_t until = clock_now_ns() + 2 * STREAM_SLEEP_MS * UINT64_C(1000000);
 
 	atomic_store(&context->default_stream, NULL);
+	atomic_store(&context->inner_stream, NULL);
 	for (uint32_t i = 0; i < count; i++)
 		if (stream_end(list[i], STREAM_STOPPED)) {
 			await_submitters(list[i]);

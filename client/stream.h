@@ -22,6 +22,8 @@ int hccld_stream_destroy(void *handle, bool force);
 void hccld_stream_destroy_owned(struct hccld_context *context, uint64_t owner);
 /* The stream of a handle; NULL gives the default stream of the current context. -EBADF: unknown handle; text set. Lock-free. */
 int hccld_stream_get(void *handle, struct hccld_stream **ret_stream);
+/* The library's own, of a context; the program has no handle of it. */
+int hccld_stream_get_inner(struct hccld_context *context, struct hccld_stream **ret_stream);
 struct hccld_context *hccld_stream_context(struct hccld_stream *stream);
 
 /*

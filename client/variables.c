@@ -32,6 +32,7 @@ static const struct row {
 	{ "HCCL_ALGO", "unset", "checked; operations between two ranks do not depend on it" },
 	{ "HCCLD_JOB", "unset", "a text: ranks with the same rank table meet within a job only" },
 	{ "HCCL_ENTRY_LOG_ENABLE", "0", "1: every operator call leaves a line on standard error" },
+	{ "HCCLD_STRICT_DEVICE", "0", "1: host code that touches device memory ends by SIGSEGV there; 2: the same without protection keys" },
 	{ "HCCLD_ALLOW_DUPLICATE_ITEMS", "0",
 	  "1: several items for one peer in a batch go in list order, also if the daemon does not say so" },
 };

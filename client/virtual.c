@@ -17,6 +17,7 @@
 
 #include "client/device.h"
 #include "client/error.h"
+#include "client/strict.h"
 
 #define PAGE 4096u
 #define ALIGNMENT (UINT64_C(2) << 20)
@@ -61,9 +62,11 @@ static uint32_t next_handle, handle_limit; /* below: may be in use */
 /* Nothing there, and nothing that counts as memory. */
 static void *map_nothing(void *address, uint64_t bytes, int flags)
 {
-	void *base = mmap(address, bytes, PROT_NONE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+	void *base;
 
+	if (flags & MAP_FIXED)
+		hccld_strict_forget(address, bytes);
+	base = mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 	if (base != MAP_FAILED)
 		(void)madvise(base, bytes, MADV_DONTFORK);
 	return base;
@@ -373,6 +376,8 @@ static int mapping_make(struct range *range, struct physical *physical, char *ad
 			"aclrtMapMem: cannot map %" PRIu64
 			" bytes: %s (number of mappings: vm.max_map_count)",
 			bytes, strerror(errno));
+	else if (physical->memory == HCCLD_MEMORY_DEVICE)
+		r = hccld_strict_protect(address, bytes);
 	if (r == 0)
 		r = hccld_buffer_add(&place);
 	if (r < 0) {

@@ -379,7 +379,7 @@ static void fork_while_running(void)
 	pid = fork();
 	if (pid == 0) {
 		check_fails(HccldLaunchHostKernel(add_one, 1, &at, sizeof(at), NULL), ACL_ERROR_RT_CONTEXT_NULL, "fork");
-		exit(0);
+		_exit(0);
 	}
 	check_eq_int(waitpid(pid, &status, 0), pid);
 	check_eq_int(status, 0);
@@ -442,7 +442,11 @@ static void without_growth(void)
 	launch_many(stream, 10000, &runs);
 	check_eq_uint(runs, 12000 / 4 * (1 + 2 + 3 + 4));
 	check_eq_int(own_threads(), threads);
+#ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed for a while */
 	check_lt_int(own_pages() - pages, 500);
+#else
+	check_gt_int(pages, 0);
+#endif
 }
 
 TEST_TIMEOUT(host_kernels_by_the_thousand, 120)

@@ -93,6 +93,7 @@ TEST(environment_refuses_what_is_out_of_range_or_no_number)
 	check_refused("HCCL_ENTRY_LOG_ENABLE", "2", "0 to 1");
 	check_refused("HCCL_ENTRY_LOG_ENABLE", "true", "0 to 1");
 	check_refused("HCCLD_ALLOW_DUPLICATE_ITEMS", "yes", "0 to 1");
+	check_refused("HCCLD_STRICT_DEVICE", "3", "0 to 2");
 }
 
 static const char *pcie, *roce;

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device memory is mapped with a memory protection key to which threads have no access; opening is a matter of the thread's own register.
+ * The processor, or kernel, may have none (or HCCLD_STRICT_DEVICE=2 does without): then the mappings are made inaccessible by mprotect(),
+ * and accessible, to all threads, while somebody has them open. For that they are in a list.
+ */
+#include "client/strict.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/buffer.h"
+#include "client/error.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int mode; /* as hccld_strict_mode() */
+static int key = -1;
+static struct sigaction previous;
+static _Thread_local uint32_t depth; /* this thread has it open */
+
+/* Without keys. */
+struct area {
+	struct area *next;
+	char *base;
+	uint64_t size;
+};
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct area *areas;
+static uint32_t open_count;
+
+/* ---- the line on standard error, async-signal-safe ---- */
+
+struct line {
+	char text[512];
+	size_t length;
+};
+
+static void line_add(struct line *line, const char *text)
+{
+	while (*text && line->length < sizeof(line->text))
+		line->text[line->length++] = *text++;
+}
+
+static void line_add_number(struct line *line, uint64_t number, unsigned int base)
+{
+	char digits[24];
+	size_t at = sizeof(digits) - 1;
+
+	digits[at] = '\0';
+	do {
+		digits[--at] = "0123456789abcdef"[number % base];
+		number /= base;
+	} while (number);
+	if (base == 16)
+		line_add(line, "0x");
+	line_add(line, digits + at);
+}
+
+static void tell(const void *address, const struct hccld_allocation *allocation)
+{
+	struct line line = { .length = 0 };
+
+	line_add(&line, "hccld: the program touches device memory at ");
+	line_add_number(&line, (uintptr_t)address, 16);
+	if (allocation->bytes) {
+		line_add(&line, ", byte ");
+		line_add_number(&line, (uintptr_t)address - (uintptr_t)allocation->start, 10);
+		line_add(&line, " of ");
+		line_add_number(&line, allocation->bytes, 10);
+		line_add(&line, " allocated at ");
+		line_add_number(&line, (uintptr_t)allocation->start, 16);
+	} else {
+		line_add(&line, ", which is not allocated (freed, or behind the end of an allocation),");
+	}
+	line_add(&line, " on device ");
+	line_add_number(&line, (uint64_t)allocation->device, 10);
+	line_add(&line, "; HCCLD_STRICT_DEVICE forbids that to host code: copy with aclrtMemcpy, or touch it in a host kernel\n");
+	if (write(STDERR_FILENO, line.text, line.length) < 0) {
+		/* nobody reads it */
+	}
+}
+
+static void call_previous(int number, siginfo_t *info, void *context)
+{
+	if (previous.sa_flags & SA_SIGINFO)
+		previous.sa_sigaction(number, info, context);
+	else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
+		previous.sa_handler(number);
+	else
+		sigaction(SIGSEGV, &previous, NULL); /* and again at the same instruction */
+}
+
+static void fault(int number, siginfo_t *info, void *context)
+{
+	struct hccld_allocation allocation;
+	int error = errno;
+
+	/* an access of its own, and not a signal that somebody has sent */
+	if (info->si_code > 0 && hccld_buffer_look(info->si_addr, &allocation) && allocation.memory == HCCLD_MEMORY_DEVICE) {
+		tell(info->si_addr, &allocation);
+		sigaction(SIGSEGV, &previous, NULL); /* what comes now comes at that instruction */
+	} else {
+		call_previous(number, info, context);
+	}
+	errno = error;
+}
+
+/* ---- */
+
+static void load(void)
+{
+	struct sigaction action = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	const char *value = getenv("HCCLD_STRICT_DEVICE");
+
+	if (value)
+		value += strspn(value, "0");
+	if (!value || !*value)
+		return;
+	mode = strcmp(value, "1") == 0 || strcmp(value, "2") == 0 ? 1 : -EBADMSG;
+	if (mode < 0)
+		return;
+	if (*value == '1')
+		key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGSEGV, &action, &previous);
+}
+
+int hccld_strict_mode(void)
+{
+	pthread_once(&once, load);
+	if (mode < 0)
+		return hccld_error(CAUSE_ENVIRONMENT,
+				   "environment variable HCCLD_STRICT_DEVICE is \"%.64s\"; expected 0, 1, or 2 (1 without protection keys)",
+				   getenv("HCCLD_STRICT_DEVICE"));
+	return mode;
+}
+
+bool hccld_strict_is_closed(void)
+{
+	pthread_once(&once, load);
+	return mode > 0 && !depth;
+}
+
+static int area_add(void *base, uint64_t size)
+{
+	struct area *area = malloc(sizeof(*area));
+	int r = 0;
+
+	if (!area)
+		return -ENOMEM;
+	*area = (struct area){ areas, base, size };
+	pthread_mutex_lock(&mutex);
+	if (!open_count && mprotect(base, size, PROT_NONE) < 0)
+		r = -errno;
+	area->next = areas;
+	if (r == 0)
+		areas = area;
+	pthread_mutex_unlock(&mutex);
+	if (r < 0)
+		free(area);
+	return r;
+}
+
+int hccld_strict_protect(void *base, uint64_t size)
+{
+	int r = hccld_strict_mode();
+
+	if (r <= 0)
+		return r;
+	if (key >= 0)
+		r = pkey_mprotect(base, size, PROT_READ | PROT_WRITE, key) < 0 ? -errno : 0;
+	else
+		r = area_add(base, size);
+	if (r < 0)
+		return hccld_error(CAUSE_HOST_MEMORY, "cannot protect %llu bytes of device memory (HCCLD_STRICT_DEVICE): %s",
+				   (unsigned long long)size, strerror(-r));
+	return 0;
+}
+
+void hccld_strict_forget(const void *base, uint64_t size)
+{
+	struct area **at = &areas, *area;
+	const char *start = base;
+
+	pthread_once(&once, load);
+	if (mode <= 0 || key >= 0)
+		return;
+	pthread_mutex_lock(&mutex);
+	while ((area = *at)) {
+		if (area->base < start + size && start < area->base + area->size) {
+			*at = area->next;
+			free(area);
+		} else {
+			at = &area->next;
+		}
+	}
+	pthread_mutex_unlock(&mutex);
+}
+
+static void protect_all(int protection)
+{
+	for (struct area *area = areas; area; area = area->next)
+		(void)mprotect(area->base, area->size, protection);
+}
+
+void hccld_strict_open(void)
+{
+	pthread_once(&once, load);
+	if (mode <= 0 || depth++)
+		return;
+	if (key >= 0) {
+		pkey_set(key, 0);
+		return;
+	}
+	pthread_mutex_lock(&mutex);
+	if (!open_count++)
+		protect_all(PROT_READ | PROT_WRITE);
+	pthread_mutex_unlock(&mutex);
+}
+
+void hccld_strict_close(void)
+{
+	if (mode <= 0 || --depth)
+		return;
+	if (key >= 0) {
+		pkey_set(key, PKEY_DISABLE_ACCESS);
+		return;
+	}
+	pthread_mutex_lock(&mutex);
+	if (!--open_count)
+		protect_all(PROT_NONE);
+	pthread_mutex_unlock(&mutex);
+}
