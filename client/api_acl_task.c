@@ -12,6 +12,7 @@
 #include "client/event.h"
 #include "client/exception.h"
 #include "client/hostfunc.h"
+#include "client/reduce.h"
 #include "client/stream.h"
 #include "client/value.h"
 
@@ -477,6 +478,64 @@ aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout)
 	int r = hccld_device_context(deviceId, &context);
 
 	return hccld_acl_result(r < 0 ? r : hccld_stream_abort(context, NULL, false, timeout));
+}
+
+/* ---- reductions ---- */
+
+/* What can be reduced: HcclDataType, and bytes of an element. */
+static const struct reduction_type {
+	aclDataType acl;
+	uint8_t type, width;
+} reduction_types[] = {
+	{ ACL_FLOAT, 4, 4 }, { ACL_FLOAT16, 3, 2 }, { ACL_INT8, 0, 1 },	   { ACL_INT32, 2, 4 }, { ACL_UINT8, 7, 1 },   { ACL_INT16, 1, 2 },
+	{ ACL_UINT16, 8, 2 }, { ACL_UINT32, 9, 4 }, { ACL_INT64, 5, 8 }, { ACL_UINT64, 6, 8 }, { ACL_DOUBLE, 10, 8 }, { ACL_BF16, 11, 2 },
+};
+
+static const struct reduction_type *find_reduction_type(aclDataType type)
+{
+	for (size_t i = 0; i < sizeof(reduction_types) / sizeof(reduction_types[0]); i++)
+		if (reduction_types[i].acl == type)
+			return &reduction_types[i];
+	return NULL;
+}
+
+static int reduction_op(const char *function, aclrtReduceKind kind, uint32_t *ret_op)
+{
+	switch (kind) {
+	case ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM: *ret_op = 0; return 0;
+	case ACL_RT_MEMCPY_SDMA_AUTOMATIC_MAX: *ret_op = 2; return 0;
+	case ACL_RT_MEMCPY_SDMA_AUTOMATIC_MIN: *ret_op = 3; return 0;
+	case ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL:
+		return hccld_error(CAUSE_NOT_SUPPORTED, "%s: kind is ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL, which is not supported", function);
+	default:
+		return hccld_error(CAUSE_ARGUMENT, "%s: kind is %d; expected a value of aclrtReduceKind (10 to 13)", function, (int)kind);
+	}
+}
+
+aclError aclrtReduceAsync(void *dst, const void *src, uint64_t count, aclrtReduceKind kind, aclDataType type, aclrtStream stream,
+			  void *reserve)
+{
+	const struct reduction_type *element = find_reduction_type(type);
+	struct hccld_stream *found;
+	uint32_t op = 0;
+	int r;
+
+	if (!dst || !src)
+		return null_error(__func__, dst ? "src" : "dst");
+	if (reserve)
+		return hccld_acl_result(hccld_error(CAUSE_ARGUMENT, "%s: reserve is %p; expected NULL", __func__, reserve));
+	r = reduction_op(__func__, kind, &op);
+	if (r < 0)
+		return hccld_acl_result(r);
+	if (!element)
+		return hccld_acl_result(hccld_error(CAUSE_NOT_SUPPORTED, "%s: type is %d, which cannot be reduced", __func__, (int)type));
+	if (!count || count % element->width)
+		return hccld_acl_result(hccld_error(CAUSE_ARGUMENT, "%s: count is %" PRIu64 " bytes; expected a multiple of %u, an element of the type",
+						    __func__, count, element->width));
+	r = hccld_stream_get(stream, &found);
+	if (r == 0)
+		r = hccld_reduce_submit(found, dst, src, count / element->width, element->type, op);
+	return hccld_acl_result(r);
 }
 
 /* ---- errors in flight ---- */

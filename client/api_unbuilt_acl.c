@@ -24,8 +24,6 @@ UNBUILT_ACL(aclrtPeekAtLastError, (aclrtLastErrLevel level))
 UNBUILT_ACL(aclrtGetLastError, (aclrtLastErrLevel level))
 UNBUILT_ACL(aclrtIpcGetEventHandle, (aclrtEvent event, aclrtIpcEventHandle *handle))
 UNBUILT_ACL(aclrtIpcOpenEventHandle, (aclrtIpcEventHandle handle, aclrtEvent *event))
-UNBUILT_ACL(aclrtReduceAsync, (void *dst, const void *src, uint64_t count, aclrtReduceKind kind,
-		aclDataType type, aclrtStream stream, void *reserve))
 UNBUILT_ACL(aclrtBinaryLoadFromFile, (const char *binPath, aclrtBinaryLoadOptions *options,
 		aclrtBinHandle *binHandle))
 UNBUILT_ACL(aclrtBinaryLoad, (const aclrtBinary binary, aclrtBinHandle *binHandle))

@@ -62,6 +62,8 @@ static const char *describe_operation(const Hccld__Control__Waiting *waiting)
 		return "wait-event";
 	case TASK_WAIT_VALUE:
 		return "wait-value";
+	case TASK_NOTIFY_WAIT:
+		return "wait-notify";
 	case TASK_HOST:
 		return waiting->blocks ? "host-kernel" : "host-function";
 	default:
@@ -78,6 +80,8 @@ static const char *describe_operation(const Hccld__Control__Waiting *waiting)
 		return "copy";
 	case ITEM_FILL:
 		return "fill";
+	case ITEM_REDUCE:
+		return "reduce";
 	default:
 		return "unknown";
 	}
@@ -95,6 +99,8 @@ cJSON *describe_waiting_json(const Hccld__Control__Waiting *waiting)
 	json_number(object, "stream", waiting->stream);
 	json_text(object, "operation", describe_operation(waiting));
 	json_number(object, "event", waiting->event);
+	if (waiting->notify)
+		json_number(object, "notify", waiting->notify - 1);
 	json_number(object, "blocks", waiting->blocks);
 	json_number(object, "peer", waiting->peer);
 	json_number(object, "peer_pid", waiting->peer_pid);

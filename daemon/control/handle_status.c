@@ -85,6 +85,7 @@ Hccld__Control__Waiting *query_waiting(struct request *request, const struct wai
 	message->stream = waiting->stream;
 	message->task = waiting->kind;
 	message->event = waiting->event;
+	message->notify = waiting->notify;
 	message->blocks = waiting->blocks;
 	message->peer_posted = waiting->is_posted;
 	message->held = waiting->is_held;

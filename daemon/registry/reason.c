@@ -10,6 +10,7 @@
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/recorder.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/waiting.h"
@@ -40,13 +41,13 @@ static uint32_t describe_missing(const struct waiting *waiting, struct text *tex
 static bool is_meeting(const struct waiting *waiting)
 {
 	return waiting->kind == TASK_WAIT_EVENT || waiting->kind == TASK_WAIT_VALUE ||
-	       waiting->kind == TASK_HOST;
+	       waiting->kind == TASK_HOST || waiting->kind == TASK_NOTIFY_WAIT;
 }
 
-/* Also what a rank sends to itself. */
+/* Also what a rank sends to itself, and reductions. */
 static bool is_copy(const struct waiting *waiting)
 {
-	return waiting->direction == ITEM_COPY || waiting->direction == ITEM_FILL;
+	return waiting->direction == ITEM_COPY || waiting->direction == ITEM_FILL || waiting->direction == ITEM_REDUCE;
 }
 
 static void describe_meeting(const struct waiting *waiting, bool with_age, struct text *text)
@@ -56,6 +57,10 @@ static void describe_meeting(const struct waiting *waiting, bool with_age, struc
 		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
 	if (waiting->kind == TASK_WAIT_EVENT)
 		text_add(text, "for event %" PRIu32, waiting->event);
+	else if (waiting->kind == TASK_NOTIFY_WAIT && waiting->notify)
+		text_add(text, "for notify %" PRIu64 " of device %" PRIu32, waiting->notify - 1, waiting->device);
+	else if (waiting->kind == TASK_NOTIFY_WAIT)
+		text_add(text, "for a notify of another process");
 	else if (waiting->blocks)
 		text_add(text, "for a host kernel of %" PRIu32 " block%s", waiting->blocks, waiting->blocks == 1 ? "" : "s");
 	else if (waiting->kind == TASK_HOST)
@@ -119,7 +124,7 @@ void waiting_describe(const struct waiting *waiting, bool with_age, struct text 
 	}
 	if (is_copy(waiting)) {
 		text_add(text, "pid %d ", waiting->session->view.pid);
-		text_add(text, waiting->direction == ITEM_FILL ? "fills " : "copies ");
+		text_add(text, waiting->direction == ITEM_FILL ? "fills " : waiting->direction == ITEM_REDUCE ? "reduces " : "copies ");
 		text_add_bytes(text, waiting->bytes);
 		if (with_age)
 			text_add(text, " for %.1f s", (double)waiting->age_ms / 1000);
@@ -277,7 +282,8 @@ static void explain_elsewhere(const struct waiting *waiting, const struct waitin
 		text_add(text, ": ");
 		explain_meeting(other, text);
 	} else if (is_copy(other)) {
-		text_add(text, "its stream is busy with a %s of ", other->direction == ITEM_FILL ? "fill" : "copy");
+		text_add(text, "its stream is busy with a %s of ",
+			 other->direction == ITEM_FILL ? "fill" : other->direction == ITEM_REDUCE ? "reduction" : "copy");
 		text_add_bytes(text, other->bytes);
 	} else if (other->is_posted) {
 		text_add(text, "its stream moves data with rank %" PRIu32 " of communicator %s", other->peer, other->comm->name);
@@ -305,20 +311,41 @@ static void explain_cause(const struct waiting *waiting, const struct waiting *o
 		explain_elsewhere(waiting, other, text);
 }
 
-static void explain_recorder(const struct waiting *waiting, struct text *text)
+/* "; " and what the stream is at, if it waits. */
+static void add_stream(struct session *session, const struct stream *stream, struct text *text)
 {
-	uint32_t place = waiting->recorder - 1;
 	struct busy busy = { 0 };
-	const struct stream *stream = session_stream_at((struct session *)waiting->session, place);
 
-	text_add(text, "stream %" PRIu32 " has not recorded it yet", place);
-	if (!stream)
-		return;
-	waiting_walk_stream((struct session *)waiting->session, stream, busy_found, &busy);
+	waiting_walk_stream(session, stream, busy_found, &busy);
 	if (!busy.found)
 		return;
 	text_add(text, "; ");
 	waiting_describe(&busy.waiting, true, text);
+}
+
+static void explain_recorder(const struct waiting *waiting, struct text *text)
+{
+	uint32_t place = waiting->recorder - 1;
+	const struct stream *stream = session_stream_at((struct session *)waiting->session, place);
+
+	text_add(text, "stream %" PRIu32 " has not recorded it yet", place);
+	if (stream)
+		add_stream((struct session *)waiting->session, stream, text);
+}
+
+/* The last one to look for: who records a notify is known only while a task of it is queued. */
+static void explain_notify(const struct waiting *waiting, struct text *text)
+{
+	struct recorder recorder = recorder_find(waiting);
+
+	if (!recorder.session) {
+		text_add(text, "no stream has a task queued that records it");
+	} else if (recorder.session == waiting->session && recorder.stream->index == waiting->stream) {
+		text_add(text, "what records it is queued in the same stream, behind this wait");
+	} else {
+		text_add(text, "stream %" PRIu32 " of pid %d has not recorded it yet", recorder.stream->index, recorder.session->view.pid);
+		add_stream(recorder.session, recorder.stream, text);
+	}
 }
 
 static void explain_meeting(const struct waiting *waiting, struct text *text)
@@ -332,6 +359,8 @@ static void explain_meeting(const struct waiting *waiting, struct text *text)
 		explain_recorder(waiting, text);
 	} else if (waiting->kind == TASK_WAIT_EVENT) {
 		text_add(text, "no stream is to record it (aclrtRecordEvent was not called)");
+	} else if (waiting->kind == TASK_NOTIFY_WAIT) {
+		explain_notify(waiting, text);
 	} else if (waiting->kind == TASK_WAIT_VALUE) {
 		text_add(text, "nobody has written it");
 	} else {

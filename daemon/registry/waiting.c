@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "proto/event.h"
+#include "proto/notify.h"
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
@@ -268,6 +269,36 @@ static const struct event_slot *head_event(const struct head *head, struct item 
 	return (const struct event_slot *)(segment->base + ret_item->offset);
 }
 
+/* The notify that the head waits for. False: gone. */
+static bool head_notify(const struct head *head, struct waiting *waiting)
+{
+	const struct view_segment *segment;
+	struct item item;
+
+	head_item(head, 0, &item);
+	segment = view_segment_find(&head->session->view, item.segment, item.offset, sizeof(struct notify_slot));
+	if (!segment)
+		return false;
+	waiting->place = segment->base + item.offset;
+	waiting->device = head->stream->context->device;
+	waiting->notify = segment->is_import ? 0 : 1 + item.offset / sizeof(struct notify_slot);
+	return true;
+}
+
+static bool walk_reduction(struct walk *walk, const struct head *head)
+{
+	struct waiting waiting = head_waiting(head, 1);
+	struct item item;
+
+	if (waiting.cursor <= walk->filter->after || head->task.item_count != 2)
+		return true;
+	head_item(head, 0, &item);
+	waiting.direction = ITEM_REDUCE;
+	waiting.bytes = item.bytes;
+	waiting.is_posted = true;
+	return walk->found(walk->data, &waiting);
+}
+
 /* Tasks that wait for something outside of their stream; records and writes are over before anybody sees them. */
 static bool walk_meeting(struct walk *walk, const struct head *head)
 {
@@ -295,6 +326,9 @@ static bool walk_meeting(struct walk *walk, const struct head *head)
 		head_item(head, 0, &item);
 		waiting.number = atomic_load_explicit(&item.number, memory_order_relaxed);
 		waiting.bytes = sizeof(uint64_t);
+	} else if (head->task.kind == TASK_NOTIFY_WAIT) {
+		if (!head_notify(head, &waiting))
+			return true;
 	} else {
 		return true;
 	}
@@ -338,6 +372,8 @@ static bool walk_stream(struct walk *walk, struct session *session,
 		return true;
 	if (head.task.kind == TASK_BARRIER)
 		return walk_barrier(walk, &head);
+	if (head.task.kind == TASK_REDUCE)
+		return walk_reduction(walk, &head);
 	if (head.task.kind != TASK_BATCH)
 		return walk_meeting(walk, &head);
 	index = head.task.first_lane;
@@ -401,7 +437,8 @@ static const char *const task_names[] = {
 	[TASK_BATCH] = "batch",		   [TASK_BARRIER] = "barrier",
 	[TASK_RECORD] = "event-record",	   [TASK_WAIT_EVENT] = "event-wait",
 	[TASK_HOST] = "host-function",	   [TASK_WRITE] = "value-write",
-	[TASK_WAIT_VALUE] = "value-wait",
+	[TASK_WAIT_VALUE] = "value-wait",  [TASK_NOTIFY_RECORD] = "notify-record",
+	[TASK_NOTIFY_WAIT] = "notify-wait", [TASK_REDUCE] = "reduce",
 };
 
 static const char *task_name(const struct task *task)

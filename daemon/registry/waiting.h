@@ -29,6 +29,9 @@ struct waiting {
 	bool is_posted;	 /* the other side is there: data is moving, a host function runs */
 	uint32_t event;	 /* TASK_WAIT_EVENT: its id */
 	uint32_t blocks; /* TASK_HOST: of a host kernel; 0: it is a function */
+	uint64_t notify; /* TASK_NOTIFY_WAIT: 1 + its id on `device`; 0: one of another process */
+	uint32_t device;
+	const void *place; /* where it is */
 	uint32_t recorder; /* 1 + the stream that has yet to record it; 0: nobody is to */
 	bool is_held;	 /* a send that waits for a limit of its tenant */
 	uint64_t cursor; /* grows from one to the next */

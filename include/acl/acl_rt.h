@@ -931,7 +931,11 @@ typedef struct aclrtPlaceHolderInfo {
 	uint32_t dataOffset;
 } aclrtPlaceHolderInfo;
 
-/* dst[i] = dst[i] op src[i], @count bytes, in stream order; @reserve: NULL. */
+/*
+ * dst[i] = dst[i] op src[i], @count bytes, in stream order; @reserve: NULL. Device memory or memory of aclrtMallocHost, at a multiple of an
+ * element's size; the same memory, or no overlap (else 107000). Integers wrap around, NaN gives NaN, -0 is less than +0. Types: 8 to 64 bit
+ * integers, fp16, bf16, fp32, fp64; other types and ..._EQUAL: 207000.
+ */
 aclError aclrtReduceAsync(void *dst, const void *src, uint64_t count, aclrtReduceKind kind,
 		aclDataType type, aclrtStream stream, void *reserve);
 /* Loads a kernel file. */

@@ -171,6 +171,45 @@ static void put_meeting(struct input *input, struct stream_ring *ring)
 	atomic_store(&ring->tail, tail + task.slot_count % HCCLD_STREAM_SLOTS);
 }
 
+/* A notify's record or wait, or a reduction: as an honest client writes it, or with lies. */
+static void put_resource(struct input *input, struct stream_ring *ring)
+{
+	uint64_t tail = atomic_load(&ring->tail);
+	uint8_t mode = input_byte(input), place = input_byte(input);
+	struct task task = { .kind = TASK_NOTIFY_RECORD + mode % 3, .timeout_ms = mode & 16, .first_lane = LANE_END };
+	bool reduces = task.kind == TASK_REDUCE;
+	struct item items[2] = { { .kind = reduces ? ITEM_REDUCE : ITEM_PLACE, .peer = reduces ? place % 4 : mode & 8 ? 1 : 0 },
+				 { .kind = ITEM_SOURCE } };
+
+	items[0].data_type = reduces ? place / 4 % 12 : place / 16 % 5;
+	items[0].segment = mode & 0x40 ? some_segment(input) : rig->ranks[0].segment;
+	items[0].offset = place & 0x80 ? input_size(input) : place % 8 * 64;
+	atomic_init(&items[0].number, mode & 0x20 ? input_word(input, 8) : place % 4);
+	if (reduces) {
+		items[0].bytes = mode & 8 ? input_size(input) : 64u * input_byte(input);
+		items[1].segment = mode & 0x20 ? some_segment(input) : rig->ranks[0].segment;
+		items[1].offset = input_size(input);
+	}
+	task.item_count = reduces ? 2 : 1;
+	task.slot_count = (uint16_t)(1 + task.item_count);
+	if (mode & 0x80) {
+		uint8_t lies = input_byte(input);
+
+		items[0].kind = lies & 1 ? input_byte(input) % 9 : items[0].kind;
+		items[0].data_type = lies & 2 ? input_byte(input) : items[0].data_type;
+		items[0].peer = lies & 4 ? (uint32_t)input_size(input) : items[0].peer;
+		items[1].kind = lies & 8 ? input_byte(input) % 9 : items[1].kind;
+		task.item_count = lies & 16 ? input_byte(input) % 4 : task.item_count;
+		task.slot_count = (uint16_t)(lies & 32 ? input_byte(input) % 4 : task.item_count + 1);
+		task.number = lies & 64 ? input_word(input, 8) : 0;
+		task.outcome = lies & 128;
+	}
+	memcpy(&ring->slots[(tail + 1) % HCCLD_STREAM_SLOTS].item, &items[0], sizeof(items[0]));
+	memcpy(&ring->slots[(tail + 2) % HCCLD_STREAM_SLOTS].item, &items[1], sizeof(items[1]));
+	memcpy(&ring->slots[tail % HCCLD_STREAM_SLOTS].task, &task, sizeof(task));
+	atomic_store(&ring->tail, tail + task.slot_count);
+}
+
 /* What its process says of host functions, and what it wants after a failure. */
 static void put_words(struct input *input, struct stream_ring *ring)
 {
@@ -241,7 +280,9 @@ static unsigned char *some_place(struct input *input)
 	if (which % 8 == 1) /* magic, tail, the executor's own words */
 		return (unsigned char *)rig->ranks[0].streams[which / 8 % RIG_STREAMS] +
 		       word % offsetof(struct stream_ring, slots) / 4 * 4;
-	if (which % 8 == 3) /* events and values */
+	if (which % 8 == 4) /* what a reduction has come to, and its result */
+		return (unsigned char *)stream_scratch(rig->ranks[0].streams[which / 8 % RIG_STREAMS]) + word % 128 / 4 * 4;
+	if (which % 8 == 3) /* events, values, notifies */
 		return rig->ranks[0].memory + word % 512;
 	if (which % 8 == 2) /* the yard is everybody's */
 		return (unsigned char *)rig->contexts[which / 8 % 3].words + word % sizeof(struct yard_context) / 4 * 4;
@@ -406,9 +447,12 @@ static void step(struct input *input)
 	uint8_t what = input_byte(input);
 
 	switch (what % 16) {
+	case 2:
+		put_resource(input, rig->ranks[0].streams[what / 16 % RIG_STREAMS]);
+		rig_notify(rig, &rig->contexts[0]);
+		break;
 	case 0:
 	case 1:
-	case 2:
 		put_task(input, rig->ranks[0].streams[what / 16 % RIG_STREAMS]);
 		rig_notify(rig, &rig->contexts[0]);
 		break;
@@ -475,12 +519,12 @@ static void clear_rank(uint32_t index)
 	struct rig_rank *rank = &rig->ranks[index];
 
 	for (uint32_t s = 0; s < RIG_STREAMS; s++) {
-		memset(rank->streams[s], 0, sizeof(*rank->streams[s]));
+		memset(rank->streams[s], 0, SESSION_STREAM_STRIDE);
 		atomic_store(&rank->context->streams[s], rank->streams[s]);
 	}
 	memset(rank->context->words, 0, sizeof(*rank->context->words));
 	rank->context->dirty = rank->context->broken = rank->context->starved = false;
-	rank->context->watches = rank->context->polls = false;
+	rank->context->watches = rank->context->polls = rank->context->awaits = false;
 	rank->context->cut_ring = rank->context->late_ring = NULL;
 	rank->context->share = &share;
 	atomic_store(&rank->session.segments[index].retired, 0);

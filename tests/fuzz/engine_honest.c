@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/event.h"
+#include "proto/notify.h"
 #include "tests/fuzz/engine_case.h"
 #include "tests/fuzz/input.h"
 #include "tests/support/rig.h"
@@ -12,6 +13,9 @@
 #define HONEST_LARGE 300000u
 #define HONEST_EVENT (1u << 19)	/* in the memory of rank 1, where nobody receives */
 #define HONEST_WORD (HONEST_EVENT + (uint32_t)sizeof(struct event_slot))
+#define HONEST_NOTIFY (HONEST_EVENT + 128u)
+#define HONEST_SUM (HONEST_EVENT + 192u)
+#define HONEST_TERM (HONEST_EVENT + 200u)
 
 static uint64_t version;
 
@@ -57,12 +61,16 @@ void honest_meeting(struct rig *rig)
 	rig_submit_meeting(rig, 1, 0, TASK_RECORD, HONEST_EVENT, version);
 	rig_submit_meeting(rig, 1, 0, TASK_WRITE, HONEST_WORD, version);
 	rig_submit_meeting(rig, 1, 0, TASK_HOST, 0, 0);
+	rig_submit_notify(rig, 1, 1, &(struct rig_notify){ TASK_NOTIFY_WAIT, NOTIFY_BIGGER_OR_EQUAL, .offset = HONEST_NOTIFY, .number = version });
+	rig_submit_notify(rig, 1, 0, &(struct rig_notify){ TASK_NOTIFY_RECORD, NOTIFY_ADD, .offset = HONEST_NOTIFY, .number = 1 });
+	rig_submit_reduce(rig, 1, 0, &(struct rig_reduce){ .to = HONEST_SUM, .from = HONEST_TERM, .bytes = 8, .type = 6 });
 }
 
 void honest_exchange(struct rig *rig)
 {
 	version = 0;
 	memset(rig->ranks[1].memory + HONEST_EVENT, 0, 4096);
+	*(uint64_t *)(rig->ranks[1].memory + HONEST_TERM) = 3;
 	memset(rig->ranks[1].memory, 0x5a, HONEST_SMALL);
 	memset(rig->ranks[1].memory + (1 << 20), 0xa5, HONEST_LARGE);
 	memset(rig->ranks[2].memory, 0, HONEST_SMALL);
@@ -77,6 +85,8 @@ void honest_check(struct rig *rig)
 	insist(atomic_load(&rig->ranks[1].streams[0]->fault_count) == 0 && atomic_load(&rig->ranks[2].streams[0]->fault_count) == 0);
 	insist(atomic_load(&((struct event_slot *)(rig->ranks[1].memory + HONEST_EVENT))->recorded) == version);
 	insist(*(uint64_t *)(rig->ranks[1].memory + HONEST_WORD) == version);
+	insist(notify_value(atomic_load(&((struct notify_slot *)(rig->ranks[1].memory + HONEST_NOTIFY))->word)) == version);
+	insist(*(uint64_t *)(rig->ranks[1].memory + HONEST_SUM) == 3 * version);
 	for (uint32_t i = 0; i < HONEST_SMALL; i++)
 		insist(rig->ranks[2].memory[i] == 0x5a);
 	for (uint32_t i = 0; i < HONEST_LARGE; i += 997)

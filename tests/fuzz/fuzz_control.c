@@ -265,7 +265,7 @@ static void some_item(struct input *input, union stream_slot *slot)
 	memcpy(slot, &item, sizeof(item));
 }
 
-/* Events, host functions, values: at places of any segment, some of which are events. */
+/* Events, host functions, values, notifies, reductions: at places of any segment, some of which are events. */
 static void some_meeting(struct input *input, struct task *task, union stream_slot *slot)
 {
 	uint8_t mode = input_byte(input);
@@ -275,7 +275,7 @@ static void some_meeting(struct input *input, struct task *task, union stream_sl
 			     .offset = mode & 4 ? input_size(input) : mode / 64 * 8 };
 
 	item.number = input_size(input);
-	*task = (struct task){ .kind = TASK_RECORD + mode % 5,
+	*task = (struct task){ .kind = TASK_RECORD + mode % 8,
 			       .flags = mode & 8 ? TASK_NO_BLOCK : 0,
 			       .timeout_ms = mode & 0x20,
 			       .first_lane = LANE_END };

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/support/job.h"
@@ -166,6 +167,32 @@ static void chains(void)
 		pthread_join(threads[i], NULL);
 }
 
+/* ---- what may not be done twice ---- */
+
+#define SUMS (16u << 20)	/* elements */
+
+/* Additions in place, one after the other, all the time: not one is lost or made twice. */
+static void reductions(void)
+{
+	uint32_t *to, *from, count = 0;
+	aclrtStream stream;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	to = job_memory(SUMS * 4ull, 0);
+	from = job_memory(SUMS * 4ull, 0);
+	for (uint32_t i = 0; i < SUMS; i++)
+		from[i] = i * 2654435761u | 1;
+	for (time_t end = time(NULL) + 3; time(NULL) < end; count += 2) {
+		check_ok(aclrtReduceAsync(to, from, SUMS * 4ull, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_UINT32, stream, NULL));
+		check_ok(aclrtReduceAsync(to, from, SUMS * 4ull, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_UINT32, stream, NULL));
+		check_ok(aclrtSynchronizeStream(stream));
+	}
+	for (uint32_t i = 0; i < SUMS; i++)
+		check_eq_uint(to[i], count * from[i]);
+	check_gt_int(count, 8);
+}
+
 /* @body in a process, whose daemon is killed @kills times within its first 1.5 s. */
 static void run_under_kills(void (*body)(void), int kills)
 {
@@ -194,6 +221,11 @@ static void run_under_kills(void (*body)(void), int kills)
 TEST_TIMEOUT(acl_events_and_host_functions_survive_restarts, 60)
 {
 	run_under_kills(chains, 2);
+}
+
+TEST_TIMEOUT(acl_reductions_survive_restarts, 60)
+{
+	run_under_kills(reductions, 2);
 }
 
 TEST(acl_requests_survive_a_restart_of_the_daemon)
