@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hcclctl says of streams that wait for events, values and host functions. */
+/* What hcclctl says of streams that wait for events, notifies, values and host functions. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +37,44 @@ static void wait_for_gate(void *arg)
 {
 	while (!atomic_load(&gate))
 		usleep(1000);
+}
+
+/* Who has a record queued, and what keeps it from that; nobody; and the waiting stream itself. */
+static void notifies(aclrtStream held, aclrtStream records, aclrtStream waits)
+{
+	int32_t held_id, records_id, waits_id;
+	uint64_t *word = job_memory(64, 0);
+	aclrtNotify notify;
+	uint32_t id;
+	char text[200];
+
+	check_ok(aclrtStreamGetId(held, &held_id));
+	check_ok(aclrtStreamGetId(records, &records_id));
+	check_ok(aclrtStreamGetId(waits, &waits_id));
+	check_ok(aclrtCreateNotify(&notify, 0));
+	check_ok(aclrtGetNotifyId(notify, &id));
+	check_ok(aclrtWaitAndResetNotify(notify, waits, 0));
+	snprintf(text, sizeof(text), "stream %d of pid %d waits for notify %u of device 0: no stream has a task queued that records it", waits_id,
+		 (int)getpid(), id);
+	expect("waiting --json", text);
+	expect("waiting --json", "\"operation\":\t\"wait-notify\"");
+	snprintf(text, sizeof(text), "\"notify\":\t%u", id);
+	expect("waiting --json", text);
+	expect("streams --json", "\"head\":\t\"notify-wait\"");
+	check_ok(aclrtValueWait(word, 77, ACL_STREAM_WAIT_VALUE_EQ, records));
+	check_ok(aclrtRecordNotify(notify, records));
+	snprintf(text, sizeof(text), "notify %u of device 0: stream %d of pid %d has not recorded it yet; stream %d of pid %d waits", id, records_id,
+		 (int)getpid(), records_id, (int)getpid());
+	expect("waiting --json", text);
+	check_ok(aclrtValueWrite(word, 77, 0, held));
+	check_ok(aclrtSynchronizeDevice());
+	check_ok(aclrtWaitAndResetNotify(notify, held, 0));
+	check_ok(aclrtRecordNotify(notify, held));
+	expect("waiting --json", "what records it is queued in the same stream, behind this wait");
+	expect("status", "waiting: stream");
+	check_ok(aclrtRecordNotify(notify, records));
+	check_ok(aclrtSynchronizeDevice());
+	check_ok(aclrtDestroyNotify(notify));
 }
 
 static void waiting(void)
@@ -79,6 +117,8 @@ static void waiting(void)
 	expect("status", "waiting: stream");
 	check_ok(aclrtValueWrite(word, 77, 0, held));
 	check_ok(aclrtSynchronizeDevice());
+
+	notifies(held, records, waits);
 
 	/* a host function that runs, and one that its thread does not run */
 	check_ok(aclrtLaunchHostFunc(held, wait_for_gate, NULL));
