@@ -60,9 +60,9 @@ static bool session_owns(const struct view_session *session, const void *address
 void engine_blame(struct engine *engine, struct view_session *a, struct view_session *b, const void *address)
 {
 	if (session_owns(a, address))
-		engine->host.liar(engine->host.data, a, "memory of a segment was taken away");
+		engine->host.liar(engine->host.data, a, "memory of a segment was taken away, or the node had none for it");
 	else if (b && session_owns(b, address))
-		engine->host.liar(engine->host.data, b, "memory of a segment was taken away");
+		engine->host.liar(engine->host.data, b, "memory of a segment was taken away, or the node had none for it");
 }
 
 static bool item_is_issued(const struct item *item)

@@ -12,8 +12,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/hole.h"
 #include "base/log.h"
 #include "base/memory_group.h"
+#include "base/process.h"
 #include "proto/cleanup.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -24,6 +26,8 @@
 /* Of what the control group may take, for our own needs; less small regions, so that those have room when there are no large ones. */
 #define RESERVE_OF_LARGE (UINT64_C(32) << 20)
 #define RESERVE (UINT64_C(8) << 20)
+/* The same of the node: the kernel would kill somebody. */
+#define RESERVE_OF_NODE (UINT64_C(256) << 20)
 
 /* The errno as the table of causes knows it: no memory, or a limit. */
 static int memfd_failed(const char *call, const char *name)
@@ -59,6 +63,18 @@ static bool group_has_room(uint64_t wanted, uint64_t bytes)
 	return false;
 }
 
+uint64_t memfd_room(void)
+{
+	struct memory_group group;
+	uint64_t node = memory_available(), available;
+
+	memory_group_self(&group);
+	available = memory_group_available(&group);
+	node -= node < RESERVE_OF_NODE ? node : RESERVE_OF_NODE;
+	available -= available < RESERVE_OF_LARGE ? available : RESERVE_OF_LARGE;
+	return available < node ? available : node;
+}
+
 int memfd_back(int fd, uint64_t offset, uint64_t bytes)
 {
 	uint64_t wanted = atomic_fetch_add(&in_progress, bytes) + bytes;
@@ -68,6 +84,8 @@ int memfd_back(int fd, uint64_t offset, uint64_t bytes)
 		if (errno != EINTR)
 			r = memfd_failed("fallocate", "region");
 	atomic_fetch_sub(&in_progress, bytes);
+	if (r == 0)
+		hole_take_room(bytes);
 	return r;
 }
 

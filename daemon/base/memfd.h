@@ -12,6 +12,8 @@
 /* @backed: all pages exist before it returns; else memfd_back() before use. */
 int memfd_new(const char *name, uint64_t bytes, bool backed, int *ret_fd);
 int memfd_back(int fd, uint64_t offset, uint64_t bytes);
+/* What memfd_back() would give at most, as far as the node and the control group of this process have it. */
+uint64_t memfd_room(void);
 /* Frees the pages, whoever maps them; they read as zeros afterwards. */
 void memfd_punch(int fd, uint64_t offset, uint64_t bytes);
 /* Maps it read-write and keeps it out of core dumps and forks. @populate: page tables too. */

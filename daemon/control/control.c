@@ -76,12 +76,16 @@ static void control_look(void *data)
 	struct control *control = data;
 
 	lazy_look(control->registry);
+	lazy_measure(control->registry);
 	if (list_is_empty(&control->registry->lazy))
 		loop_timer_stop(control->lazy_timer);
 }
 
 void control_watch_lazy(struct control *control)
 {
+	/* the first one */
+	if (control->registry->lazy.next->next == &control->registry->lazy)
+		lazy_measure(control->registry);
 	loop_timer_start(control->lazy_timer, LAZY_MS, LAZY_MS);
 }
 

@@ -2,8 +2,11 @@
 #include "registry/lazy.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 
+#include "base/hole.h"
+#include "base/log.h"
 #include "base/memfd.h"
 #include "proto/clock.h"
 #include "proto/limits.h"
@@ -32,6 +35,13 @@ static struct rank *rank_of(const struct segment *segment)
 
 static void lazy_link(struct segment *segment)
 {
+	static bool was_told;
+	int r = hole_watch(segment->memory.base, segment->memory.bytes);
+
+	if (r < 0 && !was_told) {
+		was_told = true;
+		log_notice("no userfaultfd (%s): our own copies into HCCL buffers are not refused where memory has no room", strerror(-r));
+	}
 	owner_of(segment)->quota->buffer_bytes += segment->memory.bytes;
 	list_append(&owner_of(segment)->registry->lazy, &segment->lazy_link);
 }
@@ -88,6 +98,12 @@ void lazy_look(struct registry *registry)
 		lazy_charge(segment);
 	registry->lazy_looked_ns = clock_now_ns();
 	registry->lazy_took_ns = registry->lazy_looked_ns - start_ns;
+}
+
+void lazy_measure(struct registry *registry)
+{
+	if (!list_is_empty(&registry->lazy))
+		hole_set_room(memfd_room());
 }
 
 /* The segment that a record is about, or NULL: it is gone. */
@@ -158,4 +174,5 @@ void lazy_forget(struct segment *segment)
 {
 	records_remove(owner_of(segment)->registry->records, RECORD_LAZY, segment->lazy_record);
 	owner_of(segment)->quota->buffer_bytes -= segment->memory.bytes;
+	hole_give_room(segment->charged);
 }

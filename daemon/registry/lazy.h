@@ -22,6 +22,8 @@ struct segment;
 int lazy_new(struct rank *rank, uint64_t bytes, struct segment **ret_segment);
 /* Charges, or gives back, what the pages that exist have become more or fewer. Cheap enough to be called before every answer. */
 void lazy_look(struct registry *registry);
+/* What our own copies may take for pages of buffers, until the next time. Takes some time. */
+void lazy_measure(struct registry *registry);
 /* Segments and ranks are restored already, the former with all their bytes charged. */
 void lazy_restore(struct registry *registry);
 /* Has the rank of this buffer gone, and left it behind? After a restart. */

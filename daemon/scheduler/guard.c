@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/hole.h"
 #include "engine/copy.h"
 
 static _Thread_local volatile sig_atomic_t active;
@@ -24,6 +25,9 @@ static void guard_fault(int signal_number, siginfo_t *info, void *context)
 {
 	uintptr_t page = (uintptr_t)info->si_addr & ~(page_size - 1);
 
+	/* others than copies read single words, and cannot do without */
+	if (hole_fill(info->si_addr, !active))
+		return;
 	if (!active || mmap((void *)page, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
 			       MAP_FAILED) {
 		signal(signal_number, SIG_DFL);	/* not ours: the instruction runs again and ends the process */

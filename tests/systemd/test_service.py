@@ -460,6 +460,25 @@ print(status, (acl.aclGetRecentErrMsg() or b"").decode())
 """
 
 
+# The daemon's engine writes all of an HCCL buffer, which is backed when it is written.
+FILL = """
+import ctypes
+hccl = ctypes.CDLL("libhccl.so")
+hccl.aclGetRecentErrMsg.restype = ctypes.c_char_p
+comm, buffer, place, stream = (ctypes.c_void_p() for _ in range(4))
+size, mib, root = ctypes.c_uint64(), ctypes.c_size_t(1 << 20), ctypes.create_string_buffer(4108)
+status = hccl.aclrtSetDevice(0) or hccl.HcclGetRootInfo(root)
+status = status or hccl.HcclCommInitRootInfo(ctypes.c_uint32(1), root, ctypes.c_uint32(0), ctypes.byref(comm))
+status = status or hccl.HcclGetHcclBuffer(comm, ctypes.byref(buffer), ctypes.byref(size))
+status = status or hccl.aclrtMalloc(ctypes.byref(place), mib, 0) or hccl.aclrtCreateStream(ctypes.byref(stream))
+print("has", size.value >> 20, "MiB:", status, (hccl.aclGetRecentErrMsg() or b"").decode())
+for i in range(size.value >> 20):
+    status = status or hccl.aclrtMemcpyAsync(ctypes.c_void_p(buffer.value + (i << 20)), mib, place, mib, 3, stream)
+status = status or hccl.aclrtSynchronizeStream(stream)
+print("filled:", status, (hccl.aclGetRecentErrMsg() or b"").decode())
+"""
+
+
 def case_memory_limit_of_the_daemon():
     """Who asks for more than its control group may have is refused, and nobody is killed."""
     group = memory_group(256 << 20)
@@ -477,6 +496,11 @@ def case_memory_limit_of_the_daemon():
             text = asks.communicate(timeout=60 * SCALE)[0]
             check("control group" in text, "%s: %s" % (sizes, text))
             check(pid() == before, "another process")
+        for _ in range(3):
+            fills = as_user("alice", ["python3", "-c", FILL], stdout=subprocess.PIPE)
+            text = fills.communicate(timeout=60 * SCALE)[0]
+            check("has 400 MiB: 0" in text and re.search("filled: [1-9]", text), text)
+            check(pid() == before, "another process after: %s" % text)
         job.check_running()
         ring(12)
         run("systemctl", "restart", "hccld.service")
