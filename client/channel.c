@@ -18,6 +18,7 @@
 #include "client/device.h"
 #include "client/error.h"
 #include "client/share.h"
+#include "client/strict.h"
 #include "proto/channel.h"
 #include "proto/notify.h"
 
@@ -64,6 +65,7 @@ static void memory_end(struct hccld_channel_memory *memory)
 	if (!memory->base)
 		return;
 	hccld_buffer_remove(memory->start);
+	hccld_strict_forget(memory->base, memory->size);
 	munmap(memory->base, memory->size);
 }
 

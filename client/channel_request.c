@@ -10,6 +10,7 @@
 #include "client/comm.h"
 #include "client/error.h"
 #include "client/session.h"
+#include "client/strict.h"
 #include "proto/channel.h"
 #include "proto/cleanup.h"
 #include "proto/control.pb-c.h"
@@ -205,8 +206,10 @@ static int memory_map(struct hccld_session *session, const Hccld__Control__Chann
 	if (memory->base != MAP_FAILED) {
 		(void)madvise(memory->base, memory->size, MADV_DONTFORK);
 		(void)madvise(memory->base, memory->size, MADV_DONTDUMP);
+		if (!message->kind)
+			r = hccld_strict_protect(memory->base, memory->size);
 	}
-	return 0;
+	return r;
 }
 
 /* Into memories[@index], which is zero. A part that is gone stays so. */
