@@ -22,6 +22,7 @@ static struct table *devices_table(const struct options *options)
 {
 	static const struct column columns[] = {
 		{ "DEVICE", COLUMN_RIGHT },
+		{ "CHANNELS", COLUMN_RIGHT },
 		{ "NOTIFIES", COLUMN_RIGHT },
 		{ "OF", COLUMN_RIGHT },
 		{ "VECTOR CORES", COLUMN_RIGHT },
@@ -40,6 +41,7 @@ static void devices_rows(struct table *table, const Hccld__Control__ListReply *p
 			continue;
 		table_row(table);
 		table_cell(table, "%" PRIu32, resource->device);
+		table_cell(table, "%" PRIu32, resource->channels);
 		table_cell(table, "%" PRIu32, resource->notifies);
 		table_cell(table, "%" PRIu32, resource->notify_budget);
 		table_cell(table, "%" PRIu32, resource->cores);
@@ -57,6 +59,7 @@ static void devices_json(cJSON *array, const Hccld__Control__ListReply *page)
 			continue;
 		object = cJSON_CreateObject();
 		json_number(object, "device", resource->device);
+		json_number(object, "channels", resource->channels);
 		json_number(object, "notifies", resource->notifies);
 		json_number(object, "notifies_total", resource->notify_budget);
 		json_number(object, "vector_cores", resource->cores);
@@ -69,8 +72,8 @@ static struct table *holders_table(const struct options *options)
 {
 	static const struct column columns[] = {
 		{ "COMMUNICATOR", COLUMN_LEFT }, { "RANK", COLUMN_RIGHT },     { "PID", COLUMN_RIGHT },
-		{ "PROCESS", COLUMN_LEFT },	 { "DEVICE", COLUMN_RIGHT },   { "NOTIFIES", COLUMN_RIGHT },
-		{ "VECTOR CORES", COLUMN_RIGHT },
+		{ "PROCESS", COLUMN_LEFT },	 { "DEVICE", COLUMN_RIGHT },   { "CHANNELS", COLUMN_RIGHT },
+		{ "NOTIFIES", COLUMN_RIGHT },	 { "VECTOR CORES", COLUMN_RIGHT },
 	};
 
 	return table_new(columns, sizeof(columns) / sizeof(columns[0]));
@@ -92,6 +95,7 @@ static void holders_rows(struct table *table, const Hccld__Control__ListReply *p
 		table_cell(table, "%" PRIu32, resource->pid);
 		table_cell(table, "%s", resource->process);
 		table_cell(table, "%" PRIu32, resource->device);
+		table_cell(table, "%" PRIu32, resource->channels);
 		table_cell(table, "%" PRIu32, resource->notifies);
 		table_cell(table, "%" PRIu32, resource->cores);
 	}
@@ -110,6 +114,7 @@ static void holder_json(cJSON *array, const Hccld__Control__Resource *resource)
 	json_number(object, "uid", resource->uid);
 	json_text(object, "process", resource->process);
 	json_number(object, "device", resource->device);
+	json_number(object, "channels", resource->channels);
 	json_number(object, "notifies", resource->notifies);
 	json_number(object, "vector_cores", resource->cores);
 	json_append(array, object);
@@ -131,8 +136,8 @@ static void processes_json(cJSON *array, const Hccld__Control__ListReply *page)
 
 static const struct listing devices = {
 	.help = "Usage: hcclctl resources [OPTIONS]\n\n"
-		"What operators of programs hold: of each device, and by rank, how many notifies and vector cores are\n"
-		"in use, of how many (hccld.conf: notifies_per_device, vector_cores_per_device). What belongs to a\n"
+		"What operators of programs hold: of each device, and by rank, how many ends of channels, notifies and\n"
+		"vector cores are in use, of how many (hccld.conf: notifies_per_device, vector_cores_per_device). What belongs to a\n"
 		"process that has no rank on that device, or several, is shown without a rank. Without being root you\n"
 		"see your own ranks; devices are those of all.\n",
 	.kind = HCCLD__CONTROL__LIST__KIND__RESOURCES,

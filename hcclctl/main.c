@@ -24,7 +24,7 @@ static const struct command commands[] = {
 	{ "devices", "devices with their memory, RDMA devices of this machine", command_devices },
 	{ "limits", "what each tenant holds, and how much it may", command_limits },
 	{ "mem", "memory by device, process and kind", command_mem },
-	{ "resources", "notifies and vector cores: budgets, and which rank holds them", command_resources },
+	{ "resources", "channels, notifies, vector cores: budgets, and which rank holds them", command_resources },
 	{ "waiting", "every operation that waits: for whom, since when, why", command_waiting },
 	{ "config", "every setting of the daemon, where it comes from, what changes it", command_config },
 	{ "log", "what the daemon logs from now on", command_log },

@@ -63,6 +63,7 @@ static Hccld__Control__Resource *list_device(struct request *request, uint32_t n
 
 	if (!message)
 		return NULL;
+	message->channels = device->channels;
 	message->notifies = device->notifies;
 	message->notify_budget = registry->notifies_per_device;
 	message->cores = device->cores;
@@ -90,6 +91,7 @@ static Hccld__Control__Resource *list_holder(struct request *request, const stru
 		message->comm = rank->comm->id;
 		message->comm_name = rank->comm->name;
 		message->rank = rank->rank;
+		message->channels = rank->channel_count;
 	}
 	return message;
 }

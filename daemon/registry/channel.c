@@ -74,13 +74,23 @@ static struct channel *channel_make(struct rank *rank, const struct record_chann
 	return take_ptr(&channel);
 }
 
+static void channel_count(const struct channel *channel, int change)
+{
+	struct rank *rank = channel->rank;
+
+	rank->channel_count += (uint32_t)change;
+	rank->session->registry->devices[rank->context->device].channels += (uint32_t)change;
+}
+
 static int channel_publish(struct channel *channel)
 {
 	int r = idmap_set(&channel->rank->session->registry->channel_ids, channel->id, channel);
 
-	if (r == 0)
-		list_append(&channel->rank->channels, &channel->link);
-	return r;
+	if (r < 0)
+		return r;
+	list_append(&channel->rank->channels, &channel->link);
+	channel_count(channel, 1);
+	return 0;
 }
 
 /* The record's number is that of the notifies, too: those of an end without record go at the next start. */
@@ -318,6 +328,7 @@ void channel_remove(struct channel *channel)
 	records_remove(session->registry->records, RECORD_CHANNEL, channel->record);
 	idmap_remove(&session->registry->channel_ids, channel->id);
 	session_give(session, QUOTA_CHANNELS, 1);
+	channel_count(channel, -1);
 	list_remove(&channel->link);
 	channel_free(channel);
 }

@@ -96,6 +96,7 @@ struct rank {
 	struct segment *buffer; /* HCCL buffer, lazy.h; NULL: it has none */
 	char name[HCCLD_COMM_NAME_MAX]; /* as its process calls the communicator */
 	struct list registrations, channels; /* registration.h, channel.h */
+	uint32_t channel_count; /* with those that are closing */
 };
 
 /* A root info of @session. -EDQUOT: too many; -EUSERS: more than the tenant may have. */

@@ -23,6 +23,7 @@ struct device {
 	struct account memory;
 	uint32_t contexts, streams, notifies;
 	uint64_t notify_bits[HCCLD_NOTIFIES_MAX / 64]; /* ids that are taken */
+	uint32_t channels; /* ends */
 	uint32_t cores; /* that streams hold */
 };
 

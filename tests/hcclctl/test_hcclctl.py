@@ -762,7 +762,7 @@ class RealQueries(Case):
         resources = json.loads(self.call("resources", "--json").stdout)
         self.assertEqual((resources["ranks"], resources["processes"]), ([], []))
         self.assertEqual([(device["vector_cores"], device["vector_cores_total"]) for device in resources["devices"]], [(0, 48)] * 3)
-        self.assertRegex(self.call("resources").stdout, r"DEVICE +NOTIFIES +OF +VECTOR CORES +OF\n +0 +0 +\d+ +0 +48\n")
+        self.assertRegex(self.call("resources").stdout, r"DEVICE +CHANNELS +NOTIFIES +OF +VECTOR CORES +OF\n +0 +0 +0 +\d+ +0 +48\n")
         daemon = json.loads(self.call("version", "--json").stdout)["daemon"]
         self.assertEqual((daemon["soc_name"], daemon["devices"]), ("Ascend910B1", 3))
 
