@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events, values and host functions with the engine thread, client threads and a host thread for each of them on one mapping of one
+ * Events, values, notifies and host functions with the engine thread, client threads and a host thread for each of them on one mapping of one
  * process, so that ThreadSanitizer sees both sides of every word. A lost wake-up hangs: nobody sleeps for a limited time.
  *   meetings [ROUNDS] [RANKS]
  */
@@ -14,15 +14,18 @@
 
 #include "client/handover.h"
 #include "proto/event.h"
+#include "proto/notify.h"
 #include "scheduler/scheduler.h"
 #include "tests/support/rig.h"
 
 #define EVENT 2000000u
 #define WORD 2001000u
+#define NOTIFY 2002048u /* a multiple of 64 */
 #define SIZE 100u
 
 static uint32_t rounds = 2000, ranks = 3;
 static struct rig *rig;
+static uint64_t imports[RIG_RANKS_MAX];
 static struct beacon beacon;
 static int event_fd;
 static _Atomic uint32_t failures;
@@ -105,9 +108,19 @@ static void *host_main(void *arg)
 	}
 }
 
+/* To the next rank, whose memory this one has imported, and from the one before; counted, for who records may be ahead. */
+static void put_notifies(uint32_t rank, uint32_t round)
+{
+	struct rig_notify record = { .kind = TASK_NOTIFY_RECORD, .mode = NOTIFY_ADD, .segment = imports[rank], .offset = NOTIFY, .number = 1 };
+	struct rig_notify wait = { .kind = TASK_NOTIFY_WAIT, .mode = NOTIFY_BIGGER_OR_EQUAL, .offset = NOTIFY, .number = round };
+
+	rig_put_notify(rig, rank, 0, &record);
+	rig_put_notify(rig, rank, 0, &wait);
+}
+
 /*
  * Stream 0 fills, records an event, and waits for a word that stream 1 writes at its end; stream 1 waits for the event, copies what was
- * filled, lets a host function look at it, and copies what that has written.
+ * filled, lets a host function look at it, and copies what that has written. At its end stream 0 meets its neighbours.
  */
 static void *client_main(void *arg)
 {
@@ -135,6 +148,7 @@ static void *client_main(void *arg)
 		rig_put(rig, rank, 0, &fill, 1, 0);
 		rig_put_meeting(rig, rank, 0, TASK_RECORD, EVENT, round);
 		rig_put_meeting(rig, rank, 0, TASK_WAIT_VALUE, WORD, round);
+		put_notifies(rank, round);
 		hccld_handover_tell(&process->handover);
 		while (!is_over((void *)(uintptr_t)rank))
 			hccld_handover_sleep(&process->handover, is_over, (void *)(uintptr_t)rank, 100000000000ull);
@@ -160,6 +174,8 @@ int main(int argc, char **argv)
 	if (ranks < 1 || ranks > RIG_RANKS_MAX)
 		return 2;
 	rig = rig_new(ranks, false);
+	for (uint32_t i = 0; i < ranks; i++)
+		imports[i] = rig_import(rig, i, (i + 1) % ranks);
 	event_fd = options.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (event_fd < 0 || scheduler_new(&options, &scheduler) < 0)
 		return 2;

@@ -147,8 +147,18 @@ static void flood_allocations(void)
 	}
 }
 
+static aclError queue_copy(void *to, const void *from, size_t bytes, aclrtStream stream)
+{
+	return aclrtMemcpyAsync(to, bytes, from, bytes, ACL_MEMCPY_DEVICE_TO_DEVICE, stream);
+}
+
+static aclError queue_reduction(void *to, const void *from, size_t bytes, aclrtStream stream)
+{
+	return aclrtReduceAsync(to, from, bytes, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_FLOAT16, stream, NULL);
+}
+
 /* @depth times @bytes on each of @count streams, then again: what is queued is done soon when the flooder is stopped. */
-static void flood_copies(int count, size_t bytes, int depth)
+static void flood_memory(aclError (*queue)(void *to, const void *from, size_t bytes, aclrtStream stream), int count, size_t bytes, int depth)
 {
 	aclrtStream streams[64];
 	void *from, *to;
@@ -160,7 +170,7 @@ static void flood_copies(int count, size_t bytes, int depth)
 		MUST(aclrtCreateStream(&streams[i]));
 	for (;;) {
 		for (int i = 0; i < count * depth; i++)
-			MUST(aclrtMemcpyAsync(to, bytes, from, bytes, ACL_MEMCPY_DEVICE_TO_DEVICE, streams[i % count]));
+			MUST(queue(to, from, bytes, streams[i % count]));
 		for (int i = 0; i < count; i++)
 			MUST(aclrtSynchronizeStream(streams[i]));
 	}
@@ -168,12 +178,17 @@ static void flood_copies(int count, size_t bytes, int depth)
 
 static void flood_tiny_tasks(void)
 {
-	flood_copies(16, 8, 200);
+	flood_memory(queue_copy, 16, 8, 200);
 }
 
 static void flood_large_copies(void)
 {
-	flood_copies(32, 16 << 20, 1);
+	flood_memory(queue_copy, 32, 16 << 20, 1);
+}
+
+static void flood_reductions(void)
+{
+	flood_memory(queue_reduction, 32, 16 << 20, 1);
 }
 
 /* Batches of thousands of items between two ranks of one process. */
@@ -218,6 +233,7 @@ static const struct flood {
 	{ "tiny-tasks", "copies of 8 bytes on 16 streams", flood_tiny_tasks },
 	{ "batches", "batches of 16384 items of 1 KiB", flood_batches },
 	{ "large-copies", "copies of 16 MiB on 32 streams", flood_large_copies },
+	{ "reductions", "sums of 16 MiB of fp16 on 32 streams", flood_reductions },
 };
 #define FLOOD_COUNT (sizeof(floods) / sizeof(floods[0]))
 
