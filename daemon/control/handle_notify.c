@@ -2,6 +2,8 @@
 /* Requests about notifies. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "control/control.h"
@@ -14,6 +16,7 @@
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
+#include "scheduler/scheduler.h"
 
 #define PAGE 4096u
 
@@ -97,6 +100,56 @@ int handle_free_notifies(struct request *request)
 	return teardown_notifies(request, notifies);
 }
 
+/*
+ * On the engine thread, so that a change that a task is making is before or after it, and counts (N1, N2). Calls run in the order they are
+ * made: what takes the context away comes after this one.
+ */
+struct resetting {
+	struct scheduler_call call;
+	struct request *request;
+	struct session *session; /* a reference */
+	struct view_context *context;
+	uint64_t segment;
+	size_t count;
+	uint32_t ids[];
+};
+
+static bool reset_run(struct engine *engine, void *arg)
+{
+	struct resetting *resetting = arg;
+
+	for (size_t i = 0; i < resetting->count; i++)
+		(void)engine_notify_reset(engine, resetting->context, resetting->segment,
+					  resetting->ids[i] * sizeof(struct notify_slot));
+	return true;
+}
+
+static void reset_done(void *arg)
+{
+	struct resetting *resetting = arg;
+
+	request_finish(resetting->request, 0);
+	session_unref(resetting->session);
+	free(resetting);
+}
+
+static int reset(struct request *request, struct context *context, const uint32_t *ids, size_t count)
+{
+	struct resetting *resetting = calloc(1, sizeof(*resetting) + count * sizeof(*ids));
+
+	if (!resetting)
+		return -ENOMEM;
+	*resetting = (struct resetting){ .call = { .run = reset_run, .done = reset_done, .arg = resetting },
+					 .request = request,
+					 .session = session_ref(context->session),
+					 .context = &context->view,
+					 .segment = context->notifies.segment->id,
+					 .count = count };
+	memcpy(resetting->ids, ids, count * sizeof(*ids));
+	scheduler_call(request->control->scheduler, &resetting->call);
+	return REQUEST_LATER;
+}
+
 int handle_reset_notifies(struct request *request)
 {
 	const Hccld__Control__ResetNotifies *message = request->message->reset_notifies;
@@ -112,7 +165,5 @@ int handle_reset_notifies(struct request *request)
 			return request_fail(request, CAUSE_BAD_HANDLE, "this process has no notify %" PRIu32 " that can be reset",
 					    message->ids[i]);
 	}
-	for (size_t i = 0; i < message->n_ids; i++)
-		notify_reset(context, message->ids[i]);
-	return 0;
+	return message->n_ids ? reset(request, context, message->ids, message->n_ids) : 0;
 }

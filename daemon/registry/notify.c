@@ -472,17 +472,6 @@ int notifies_restore(struct context *context, uint32_t index)
 	return 0;
 }
 
-/* ---- values ---- */
-
-/*
- * The count stays: a task that was killed between its `number` and its change, and is run again, must not take this for its change (N1).
- * What it does then comes after the reset.
- */
-void notify_reset(struct context *context, uint32_t id)
-{
-	atomic_fetch_and_explicit(&notify_slot_at(context, id)->word, ~(uint64_t)UINT32_MAX, memory_order_seq_cst);
-}
-
 /* ---- words ---- */
 
 uint32_t notifies_held(const struct session *session, uint32_t device)

@@ -94,8 +94,7 @@ int notifies_adopt(struct context *context, struct segment *segment, uint64_t *r
 /* After segments and imports. -ENOENT: they were going with their context; -EPROTO: the record does not fit the rest. */
 int notifies_restore(struct context *context, uint32_t index);
 
-/* Sets the value of @id, which is in an open range, to 0. */
-void notify_reset(struct context *context, uint32_t id);
+/* Of @id, which is in an open range. */
 struct notify_slot *notify_slot_at(struct context *context, uint32_t id);
 
 /* "device 0: 100 of 100 notifies used, 3 asked; most are held by pid 4711 train (60), ...; raise [devices] notifies_per_device; ..." */
