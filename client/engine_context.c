@@ -18,6 +18,8 @@
 #include "hcomm/hcomm_res_defs.h"
 #include "proto/limits.h"
 
+#define HOST_BYTES_MAX (UINT64_C(1) << 40) /* more no host has, and some allocators end the process for asking */
+
 struct engine_context {
 	struct hccld_engine_key key; /* first: a key finds it */
 	bool is_device;
@@ -61,7 +63,7 @@ static int memory_new(const struct hccld_comm *comm, struct engine_context *cont
 	int r;
 
 	if (!context->is_device) {
-		context->memory = calloc(1, context->bytes);
+		context->memory = context->bytes < HOST_BYTES_MAX ? calloc(1, context->bytes) : NULL;
 		if (context->memory)
 			return 0;
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for a context of %" PRIu64 " bytes", context->bytes);
