@@ -201,6 +201,7 @@ bool engine_retired_detach(struct engine *engine)
 			gone &= transfer_cancel(engine, t);
 		}
 	}
+	notify_ring_all(engine);
 	engine_ring_dirty(engine);
 	return gone;
 }

@@ -10,7 +10,8 @@
  *
  * Why nobody's wake-up is lost. A head that waits stores its context's index in `waiter` (N3); a change rings that context (R2), whoever's
  * it is. A second context that waits for the same notify takes the place of the first, which is polled from then on. After a restart all
- * contexts with undone work are looked at (R9). When memory goes all who wait for a notify look again.
+ * contexts with undone work are looked at (R9). When memory or a channel goes all who wait for a notify look again: they find it retired,
+ * or `failed`; what was recorded before that is taken first.
  *
  * A record that is passed over (stop_on_failure, `dropped`) or whose stream ends is not made, unlike that of an event: a notify says that
  * data is there, often to another process, and it is not. As on the hardware its wait ends by its time-out. An event ends waits of the
@@ -144,10 +145,19 @@ static enum cause gone_cause(struct view_session *session, uint64_t id)
 	return atomic_load_explicit(&segment->id, memory_order_acquire) == id && segment->is_import ? CAUSE_PEER_MEMORY : CAUSE_ABORTED;
 }
 
+static int notify_fail(struct batch *batch, enum cause cause)
+{
+	struct fault fault = notify_fault(batch, cause, 0);
+
+	stream_fault(batch->ring, &fault);
+	return 1;
+}
+
 int notify_run(struct batch *batch)
 {
 	struct view_session *session = batch->context->session;
 	struct place place;
+	uint32_t failed = 0;
 	bool done;
 	int r;
 
@@ -159,18 +169,16 @@ int notify_run(struct batch *batch)
 	/* given up */
 	if (atomic_load_explicit(&task_slot(batch)->outcome, memory_order_relaxed))
 		return 1;
-	if (!place.address) {
-		struct fault fault = notify_fault(batch, gone_cause(session, read_once(place.item->segment)), 0);
-
-		stream_fault(batch->ring, &fault);
-		return 1;
-	}
+	if (!place.address)
+		return notify_fail(batch, gone_cause(session, read_once(place.item->segment)));
 	batch->engine->host.guard_begin();
 	done = notify_try(batch, &place);
 	if (!done)
+		failed = atomic_load_explicit(&((struct notify_slot *)place.address)->failed, memory_order_acquire);
+	if (!done && !failed)
 		context_await(batch, place.address);
 	session_guard_end(batch->engine, session);
-	return done;
+	return failed ? notify_fail(batch, failed < CAUSE_COUNT ? (enum cause)failed : CAUSE_PEER_LEFT) : done;
 }
 
 void notify_recover(struct batch *batch)

@@ -43,7 +43,10 @@ enum notify_compare {
 struct notify_slot {
 	_Atomic uint64_t word;		/* count << 32 | value */
 	_Atomic uint32_t waiter;	/* 1 + index of a context in the yard, 0: none */
-	uint32_t reserved[13];
+	/* enum cause, 0: none. Of a channel whose peer has gone: nobody will record it, and a wait that finds nothing ends with this. By the
+	 * control thread, once; the executor is rung afterwards. */
+	_Atomic uint32_t failed;
+	uint32_t reserved[12];
 };
 static_assert(sizeof(struct notify_slot) == 64, "one line");
 

@@ -189,6 +189,10 @@ static int notify_text(const struct fault *fault, char *buffer, size_t size)
 				name, fault->waited_ms);
 	if (fault->cause == CAUSE_PEER_MEMORY)
 		return snprintf(buffer, size, "%s is gone: that process has destroyed it, or has ended", name);
+	if (fault->cause == CAUSE_PEER_DEAD || fault->cause == CAUSE_PEER_LEFT)
+		return snprintf(buffer, size, "%s will not be recorded: the %s of the channel that it belongs to has %s", name,
+				fault->cause == CAUSE_PEER_DEAD ? "process at the other end" : "other end",
+				fault->cause == CAUSE_PEER_DEAD ? "ended" : "been closed");
 	return snprintf(buffer, size, "a notify was destroyed with its device or channel before the stream got to it");
 }
 

@@ -293,8 +293,14 @@ struct registration *channel_peer_memory(const struct channel *channel, uint32_t
 		       : NULL;
 }
 
-static void channel_lose_imports(struct channel *channel)
+/* The other end has gone, by itself or with its rank. */
+static void channel_lose(struct channel *channel)
 {
+	const struct comm_member *peer = &channel->rank->comm->view.region->members[channel->peer];
+	bool is_dead = atomic_load_explicit(&peer->word, memory_order_acquire) == MEMBER_DEAD;
+
+	if (channel->notifies)
+		notifies_fail(channel->notifies, is_dead ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT);
 	list_for_each(struct segment, import, &channel->imports, channel_link)
 		if (!import->is_lost && !import->is_closing)
 			import_lose(import);
@@ -313,7 +319,7 @@ void channel_close(struct channel *channel, struct channel **ret_other)
 		return;
 	other->other = NULL;
 	channel_set_state(other, CHANNEL_DEAD);
-	channel_lose_imports(other);
+	channel_lose(other);
 }
 
 void channel_remove(struct channel *channel)
@@ -429,7 +435,7 @@ static void restore_imports(struct registry *registry)
 static void restore_dead(struct channel *channel)
 {
 	channel_set_state(channel, CHANNEL_DEAD);
-	channel_lose_imports(channel);
+	channel_lose(channel);
 }
 
 /* One that was complete, or about to be, with its other end. */

@@ -472,6 +472,12 @@ int notifies_restore(struct context *context, uint32_t index)
 	return 0;
 }
 
+void notifies_fail(const struct notifies *notifies, enum cause cause)
+{
+	for (uint32_t i = 0; i < notifies->count; i++)
+		atomic_store_explicit(&notify_slot_at(notifies->context, notifies->first + i)->failed, cause, memory_order_release);
+}
+
 /* ---- words ---- */
 
 uint32_t notifies_held(const struct session *session, uint32_t device)

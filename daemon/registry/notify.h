@@ -22,6 +22,7 @@
 #include "base/list.h"
 #include "proto/limits.h"
 #include "proto/notify.h"
+#include "proto/status.h"
 
 struct context;
 struct registry;
@@ -94,6 +95,8 @@ int notifies_adopt(struct context *context, struct segment *segment, uint64_t *r
 /* After segments and imports. -ENOENT: they were going with their context; -EPROTO: the record does not fit the rest. */
 int notifies_restore(struct context *context, uint32_t index);
 
+/* Nobody will record them any more: waits end with @cause. The caller has the engine ring who waits. */
+void notifies_fail(const struct notifies *notifies, enum cause cause);
 /* Of @id, which is in an open range. */
 struct notify_slot *notify_slot_at(struct context *context, uint32_t id);
 

@@ -277,6 +277,40 @@ TEST(memory_that_goes_ends_waits_and_records)
 	rig_free(rig);
 }
 
+/* The peer of a channel has gone: what it has recorded is taken, and the next wait ends. */
+TEST(a_failed_notify_ends_waits)
+{
+	struct rig *rig = rig_new(1, false);
+	struct stream_ring *ring = rig->ranks[0].streams[0];
+	char text[256];
+
+	rig_submit_notify(rig, 0, 0, &record);
+	rig_run(rig);
+	rig_submit_notify(rig, 0, 1, &wait);
+	rig_submit_notify(rig, 0, 1, &wait);
+	slot_of(rig, 0)->failed = CAUSE_PEER_DEAD;
+	rig_run(rig);
+	check(rig_is_done(rig, 0, 1));
+	check_eq_uint(rig->ranks[0].streams[1]->fault_count, 1);
+	check_eq_uint(rig->ranks[0].streams[1]->fault_position, 2);
+	check_eq_uint(rig->ranks[0].streams[1]->fault.cause, CAUSE_PEER_DEAD);
+	fault_text(&rig->ranks[0].streams[1]->fault, NULL, text, sizeof(text));
+	check_eq_str(text, "notify 31250 will not be recorded: the process at the other end of the channel that it belongs to has ended");
+	/* one that waits already is rung when the daemon has said so */
+	slot_of(rig, 0)->failed = 0;
+	rig_submit_notify(rig, 0, 0, &wait);
+	rig_run(rig);
+	check(!rig_is_done(rig, 0, 0));
+	slot_of(rig, 0)->failed = CAUSE_PEER_LEFT;
+	check(engine_retired_detach(rig->engine));
+	rig_run(rig);
+	check(rig_is_done(rig, 0, 0));
+	check_eq_uint(ring->fault.cause, CAUSE_PEER_LEFT);
+	fault_text(&ring->fault, NULL, text, sizeof(text));
+	check_eq_str(text, "notify 31250 will not be recorded: the other end of the channel that it belongs to has been closed");
+	rig_free(rig);
+}
+
 TEST(the_owner_resets)
 {
 	struct rig *rig = rig_new(2, false);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Notifies of channels, recorded and waited for by tasks of streams: signals between processes, and what becomes of a wait when the peer
+ * dies or leaves.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "acl/acl.h"
+#include "client/channel.h"
+#include "client/notify_task.h"
+#include "client/stream.h"
+#include "hccl/hccl_channel.h"
+#include "hccl/hccl_res.h"
+#include "proto/clock.h"
+#include "tests/support/job.h"
+
+#define SIZE 4u
+#define ROUNDS 200u
+
+/* The channel to @peer, with @count notifies at either end. */
+static struct hccld_channel *channel_to(const struct job_rank *rank, uint32_t peer, uint32_t count)
+{
+	struct hccld_channel *channel;
+	ChannelHandle handle = 0;
+	HcclChannelDesc desc;
+
+	check_eq_int(HcclChannelDescInit(&desc, 1), 0);
+	desc.remoteRank = peer;
+	desc.channelProtocol = COMM_PROTOCOL_HCCS;
+	desc.notifyNum = count;
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &handle));
+	check_eq_int(hccld_channel_get("test", handle, &channel), 0);
+	return channel;
+}
+
+static struct hccld_stream *stream_of(aclrtStream handle)
+{
+	struct hccld_stream *stream;
+
+	check_eq_int(hccld_stream_get(handle, &stream), 0);
+	return stream;
+}
+
+static void signal_peer(const struct hccld_channel *channel, uint32_t index, aclrtStream stream)
+{
+	struct hccld_channel_place place;
+	struct hccld_notify_place at;
+
+	check_eq_int(hccld_channel_peer_notify(channel, "test", index, &place), 0);
+	at = (struct hccld_notify_place){ place.segment, place.offset };
+	check_eq_int(hccld_notify_submit_record(stream_of(stream), &at, NOTIFY_SET, 1), 0);
+}
+
+static void wait_for_peer(const struct hccld_channel *channel, uint32_t index, aclrtStream stream, uint32_t timeout_ms)
+{
+	struct hccld_channel_place place;
+	struct hccld_notify_place at;
+
+	check_eq_int(hccld_channel_own_notify(channel, "test", index, &place), 0);
+	at = (struct hccld_notify_place){ place.segment, place.offset };
+	check_eq_int(hccld_notify_submit_wait(stream_of(stream), &at, NOTIFY_EQUAL, 1, 0, true, timeout_ms), 0);
+}
+
+static struct job_rank join(uint32_t index, uint32_t size, HcclRootInfo *shared)
+{
+	if (index == 0)
+		check_ok(HcclGetRootInfo(shared));
+	job_meet();
+	return job_join(shared, index, size, (int32_t)index);
+}
+
+/* A token goes round: the next rank answers on another notify before it comes again, so that no two signals become one. */
+static void ring(uint32_t index, HcclRootInfo *shared)
+{
+	struct job_rank rank = join(index, SIZE, shared);
+	struct hccld_channel *next, *previous;
+
+	/* both ends at a time, in an order in which nobody waits for a circle */
+	if (index == 0) {
+		next = channel_to(&rank, 1, 2);
+		previous = channel_to(&rank, SIZE - 1, 2);
+	} else {
+		previous = channel_to(&rank, index - 1, 2);
+		next = channel_to(&rank, (index + 1) % SIZE, 2);
+	}
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		if (index)
+			wait_for_peer(previous, 0, rank.stream, 0);
+		signal_peer(next, 0, rank.stream);
+		if (!index)
+			wait_for_peer(previous, 0, rank.stream, 0);
+		signal_peer(previous, 1, rank.stream);
+		wait_for_peer(next, 1, rank.stream, 0);
+	}
+	check_ok(aclrtSynchronizeStream(rank.stream));
+	job_meet();
+	hccld_channel_put(next);
+	hccld_channel_put(previous);
+	job_leave(&rank);
+}
+
+TEST(signals_go_round)
+{
+	job_run_processes(SIZE, ring);
+}
+
+/* What came before the peer went is taken; then the wait ends at once, not by its time-out. */
+static void check_end(const struct job_rank *rank, const struct hccld_channel *channel, const char *text)
+{
+	uint64_t start_ns = clock_now_ns();
+
+	check_fails(aclrtSynchronizeStream(rank->stream), 507057, text);
+	check_lt_int((int)((clock_now_ns() - start_ns) / 1000000000u), 20);
+	/* and one that is queued later */
+	wait_for_peer(channel, 0, rank->stream, 0);
+	check_fails(aclrtSynchronizeStream(rank->stream), 507057, text);
+}
+
+static void survive(uint32_t index, HcclRootInfo *shared, bool dies)
+{
+	struct job_rank rank = join(index, 2, shared);
+	struct hccld_channel *channel = channel_to(&rank, !index, 1);
+
+	if (index == 0) {
+		wait_for_peer(channel, 0, rank.stream, 0);
+		wait_for_peer(channel, 0, rank.stream, 100000);
+		job_meet();
+		check_end(&rank, channel, dies ? "will not be recorded: the process at the other end of the channel that it belongs to has ended"
+					       : "will not be recorded: the other end of the channel that it belongs to has been closed");
+		hccld_channel_put(channel);
+		job_leave(&rank);
+		return;
+	}
+	signal_peer(channel, 0, rank.stream);
+	check_ok(aclrtSynchronizeStream(rank.stream));
+	job_meet();
+	usleep(100000);
+	if (dies) {
+		job_expect_kill();
+		raise(SIGKILL);
+	}
+	hccld_channel_put(channel);
+	job_leave(&rank);
+}
+
+static void peer_dies(uint32_t index, HcclRootInfo *shared)
+{
+	survive(index, shared, true);
+}
+
+static void peer_leaves(uint32_t index, HcclRootInfo *shared)
+{
+	survive(index, shared, false);
+}
+
+TEST(a_wait_ends_when_the_peer_dies)
+{
+	job_run_processes(2, peer_dies);
+}
+
+TEST(a_wait_ends_when_the_peer_leaves)
+{
+	job_run_processes(2, peer_leaves);
+}
