@@ -213,6 +213,16 @@ static void write_incomplete(const struct comm *comm, uint64_t age_ms, struct te
 	text_add(text, "; hcclctl kill pid:%d ends the wait", first->pid);
 }
 
+/* Of what is well. */
+static void write_running(const struct waiting *oldest, struct text *text)
+{
+	if (oldest->blocks)
+		text_add(text, ", a host kernel of %" PRIu32 " block%s has been running", oldest->blocks, oldest->blocks == 1 ? "" : "s");
+	else
+		text_add(text, oldest->kind == TASK_HOST ? ", a host function has been running" : ", data has been moving");
+	text_add(text, " for %.1f s", (double)oldest->age_ms / 1000);
+}
+
 /* The worst comes first. True: nothing is wrong. */
 static bool write_verdict(const struct request *request, const struct survey *survey,
 			  const Hccld__Control__StatusReply *reply, struct text *text)
@@ -235,11 +245,7 @@ static bool write_verdict(const struct request *request, const struct survey *su
 		text_add(text, ", ");
 		plural(text, reply->comms, "communicator");
 		if (survey->has_oldest && survey->oldest.age_ms >= NOTED_MS)
-			text_add(text, ", %s for %.1f s",
-				 survey->oldest.blocks		  ? "a host kernel has been running" :
-				 survey->oldest.kind == TASK_HOST ? "a host function has been running" :
-								    "data has been moving",
-				 (double)survey->oldest.age_ms / 1000);
+			write_running(&survey->oldest, text);
 		else
 			text_add(text, ", nothing waits longer than 1 s");
 	}

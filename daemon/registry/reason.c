@@ -251,12 +251,16 @@ static void explain_barrier(const struct waiting *waiting, const struct waiting 
 /* Of a host function or kernel: "it" comes before. */
 static void explain_run(const struct waiting *waiting, struct text *text)
 {
-	if (waiting->is_posted)
+	if (waiting->is_begun)
 		text_add(text, "has run for %.1f s", (double)waiting->age_ms / 1000);
 	else if (waiting->blocks)
 		text_add(text, "has not begun yet");
 	else
 		text_add(text, "was not called yet: its thread does not call aclrtProcessReport, or runs another one");
+	if (waiting->lost_comm)
+		text_add(text, ", and may wait for rank %" PRIu32 " (pid %d) of communicator %s, whose process has ended", waiting->lost_rank,
+			 atomic_load_explicit(&waiting->lost_comm->view.region->members[waiting->lost_rank].pid, memory_order_relaxed),
+			 waiting->lost_comm->name);
 }
 
 /* "the host function of stream 0 of rank 1 (pid 6453) has run for 5.2 s"; @rank: whose it is. */

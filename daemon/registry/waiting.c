@@ -299,6 +299,31 @@ static bool walk_reduction(struct walk *walk, const struct head *head)
 	return walk->found(walk->data, &waiting);
 }
 
+/* A rank that has ended, or UINT32_MAX. */
+static uint32_t comm_lost_rank(const struct comm *comm)
+{
+	uint32_t size = comm->state == COMM_READY ? comm->view.size : 0;
+
+	for (uint32_t i = 0; comm->rank_count < size && i < size; i++)
+		if (atomic_load_explicit(&comm->view.region->members[i].word, memory_order_acquire) == MEMBER_DEAD)
+			return i;
+	return NONE;
+}
+
+static void set_kernel(const struct head *head, struct waiting *waiting)
+{
+	waiting->blocks = head->task.epoch;
+	list_for_each(struct rank, rank, &head->stream->context->ranks, link) {
+		uint32_t lost = waiting->is_begun ? comm_lost_rank(rank->comm) : NONE;
+
+		if (lost == NONE)
+			continue;
+		waiting->lost_comm = rank->comm;
+		waiting->lost_rank = lost;
+		waiting->is_posted = false;
+	}
+}
+
 /* Tasks that wait for something outside of their stream; records and writes are over before anybody sees them. */
 static bool walk_meeting(struct walk *walk, const struct head *head)
 {
@@ -310,8 +335,10 @@ static bool walk_meeting(struct walk *walk, const struct head *head)
 		return true;
 	if (head->task.kind == TASK_HOST) {
 		/* the client stores its end before it calls the function */
-		waiting.is_posted = atomic_load_explicit(&head->stream->ring->host_begun, memory_order_relaxed) > head->position;
-		waiting.blocks = head->task.flags & TASK_KERNEL ? head->task.epoch : 0;
+		waiting.is_begun = atomic_load_explicit(&head->stream->ring->host_begun, memory_order_relaxed) > head->position;
+		waiting.is_posted = waiting.is_begun;
+		if (head->task.flags & TASK_KERNEL)
+			set_kernel(head, &waiting);
 	} else if (head->task.item_count != 1) {
 		return true;
 	} else if (head->task.kind == TASK_WAIT_EVENT) {

@@ -26,9 +26,13 @@ struct waiting {
 	uint64_t age_ms;
 	uint64_t number;  /* of the barrier */
 	bool is_entering; /* the engine has yet to look at this barrier: the number is what it will get */
-	bool is_posted;	 /* the other side is there: data is moving, a host function runs */
+	bool is_posted;	 /* the other side is there: data is moving, a host function runs; not if there is a lost_comm */
 	uint32_t event;	 /* TASK_WAIT_EVENT: its id */
+	bool is_begun;	 /* TASK_HOST: it runs */
 	uint32_t blocks; /* TASK_HOST: of a host kernel; 0: it is a function */
+	/* A host kernel that runs, and a rank that has ended of a communicator of its context: the kernel may wait for that for ever. NULL: none */
+	const struct comm *lost_comm;
+	uint32_t lost_rank;
 	uint64_t notify; /* TASK_NOTIFY_WAIT: 1 + its id on `device`; 0: one of another process */
 	uint32_t device;
 	const void *place; /* where it is */

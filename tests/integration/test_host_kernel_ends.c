@@ -201,7 +201,7 @@ TEST_TIMEOUT(hcclctl_shows_a_host_kernel_that_spins, 60)
 	expect("waiting --json", "\"blocks\":\t4");
 	expect("streams --json", text);
 	expect("streams --json", "\"head\":\t\"host-kernel\"");
-	expect("status", "a host kernel has been running for");
+	expect("status", "a host kernel of 4 blocks has been running for");
 	/* the largest that is queued */
 	expect("--json resources", "\"vector_cores\":\t48,\n\t\t\t\"vector_cores_total\":\t48");
 	snprintf(text, sizeof(text), "\"processes\":\t[{\n\t\t\t\"pid\":\t%d", (int)pid);

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,15 +149,20 @@ static void mesh_run(const struct job_rank *rank, struct mesh *mesh, _Atomic uin
 	free(host);
 }
 
+static void mesh_make(const struct job_rank *rank, struct mesh *mesh)
+{
+	mesh->flags = job_memory(sizeof(struct flags), 0);
+	mesh->input = job_memory(COUNT * sizeof(float), 0);
+	mesh->parts = job_memory(SIZE * COUNT * sizeof(float), 0);
+	mesh->output = job_memory(COUNT * sizeof(float), 0);
+	mesh_connect(rank, mesh);
+}
+
 static void body_of(struct job_rank *rank, _Atomic uint32_t *gate)
 {
 	struct mesh mesh = { .rank = rank->rank };
 
-	mesh.flags = job_memory(sizeof(struct flags), 0);
-	mesh.input = job_memory(COUNT * sizeof(float), 0);
-	mesh.parts = job_memory(SIZE * COUNT * sizeof(float), 0);
-	mesh.output = job_memory(COUNT * sizeof(float), 0);
-	mesh_connect(rank, &mesh);
+	mesh_make(rank, &mesh);
 	mesh_run(rank, &mesh, gate);
 }
 
@@ -274,4 +280,65 @@ static void process(uint32_t index, HcclRootInfo *shared)
 TEST_TIMEOUT(host_kernels_over_a_mesh_of_processes, 120)
 {
 	job_run_processes(SIZE, process);
+}
+
+/* ---- one that waits for a rank which has been killed ---- */
+
+static _Atomic uint32_t *is_seen; /* shared by the processes */
+
+/* In the output of `hcclctl @arguments`, some time. */
+static void expect(const char *arguments, const char *part)
+{
+	char command[512], text[16384];
+
+	snprintf(command, sizeof(command), "%s %s", getenv("HCCLCTL_BINARY"), arguments);
+	for (int i = 0; i < 1000; i++) {
+		FILE *pipe = popen(command, "r");
+
+		check_ptr(pipe);
+		text[fread(text, 1, sizeof(text) - 1, pipe)] = '\0';
+		pclose(pipe);
+		if (strstr(text, part))
+			return;
+		usleep(20000);
+	}
+	check_str_contains(text, part);
+}
+
+static void die_in_the_middle(uint32_t index, HcclRootInfo *shared)
+{
+	struct step step = { .mesh = { .rank = index }, .epoch = 1 };
+	struct job_rank rank;
+	char text[200];
+
+	check_ok(aclrtSetDevice((int32_t)index));
+	if (index == 0)
+		check_ok(HcclGetRootInfo(shared));
+	job_meet();
+	rank = job_join(shared, index, SIZE, (int32_t)index);
+	mesh_make(&rank, &step.mesh);
+	job_meet();
+	if (index == 2) {
+		job_expect_kill();
+		raise(SIGKILL);
+	}
+	check_ok(HccldLaunchHostKernel(reduce, SIZE, &step, sizeof(step), rank.stream));
+	if (index == 0) {
+		snprintf(text, sizeof(text), "of pid %d waits for a host kernel of 4 blocks: it has run for", (int)getpid());
+		expect("waiting --json", text);
+		expect("waiting --json", ", and may wait for rank 2 (pid ");
+		expect("status", "stuck: stream ");
+		expect("status", "whose process has ended");
+		atomic_store(is_seen, 1);
+	}
+	while (!atomic_load(is_seen))
+		usleep(1000);
+	/* it ends with its process */
+}
+
+TEST_TIMEOUT(a_host_kernel_that_waits_for_a_dead_rank_is_explained, 120)
+{
+	is_seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	check(is_seen != MAP_FAILED);
+	job_run_processes(SIZE, die_in_the_middle);
 }
