@@ -6,6 +6,7 @@
 #include "control/control.h"
 #include "control/page.h"
 #include "control/query.h"
+#include "registry/channel.h"
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/notify.h"
@@ -40,6 +41,33 @@ static struct amounts context_amounts(const struct context *context)
 static bool has_one_rank(const struct context *context)
 {
 	return !list_is_empty(&context->ranks) && context->ranks.next == context->ranks.previous;
+}
+
+/* What is known to be of @rank: all of its context, if that has no other. */
+static struct amounts rank_amounts(const struct rank *rank)
+{
+	struct amounts amounts = { 0 };
+
+	if (has_one_rank(rank->context))
+		return context_amounts(rank->context);
+	list_for_each(struct channel, channel, &rank->channels, link)
+		if (channel->notifies)
+			amounts.notifies += channel->notifies->count;
+	return amounts;
+}
+
+/* What is left of the context when its ranks have theirs. */
+static struct amounts rest_amounts(const struct context *context)
+{
+	struct amounts amounts = context_amounts(context);
+
+	list_for_each(struct rank, rank, &context->ranks, link) {
+		const struct amounts own = rank_amounts(rank);
+
+		amounts.notifies -= own.notifies;
+		amounts.cores -= own.cores;
+	}
+	return amounts;
 }
 
 static Hccld__Control__Resource *resource_new(struct request *request, Hccld__Control__Resource__Owner owner,
@@ -101,13 +129,12 @@ static bool list_ranks_of(struct page *page, const struct session *session)
 	for (uint32_t i = 0; session->rank_slots.used && i < HCCLD_RANKS_PER_SESSION; i++) {
 		const struct rank *rank = session->ranks[i];
 		uint64_t cursor = holder_cursor(session, i + 1);
-		struct amounts amounts = { 0 };
 		Hccld__Control__Resource *message;
+		struct amounts amounts;
 
 		if (!rank || rank->is_closing || cursor <= page->after)
 			continue;
-		if (has_one_rank(rank->context))
-			amounts = context_amounts(rank->context);
+		amounts = rank_amounts(rank);
 		message = list_holder(page->request, rank->context, rank, &amounts);
 		if (!page_add(page, message ? &message->base : NULL, cursor))
 			return false;
@@ -126,7 +153,7 @@ static bool list_contexts_of(struct page *page, const struct session *session)
 
 		if (!context || has_one_rank(context) || cursor <= page->after)
 			continue;
-		amounts = context_amounts(context);
+		amounts = rest_amounts(context);
 		if (!amounts.notifies && !amounts.cores)
 			continue;
 		message = list_holder(page->request, context, NULL, &amounts);
