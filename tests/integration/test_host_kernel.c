@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,6 +60,17 @@ static void spin_for_ever(uint32_t block, uint32_t blocks, void *args)
 {
 	for (;;)
 		sched_yield();
+}
+
+static long own_pages(bool resident)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	long size, in_memory;
+
+	check_ptr(file);
+	check_eq_int(fscanf(file, "%ld %ld", &size, &in_memory), 2);
+	fclose(file);
+	return resident ? in_memory : size;
 }
 
 /* ---- answers ---- */
@@ -132,6 +144,36 @@ TEST(host_kernels_are_refused_when_the_cores_are_in_use)
 {
 	job_run(used_up);
 }
+
+#ifndef __SANITIZE_ADDRESS__ /* which takes addresses of its own */
+
+/* A kernel that would not have all its threads is refused; the next one finds what it needs. */
+static void without_threads(void)
+{
+	_Atomic uint32_t count = 0, *at = &count;
+	struct rlimit limit, low;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(HccldLaunchHostKernel(add_one, 1, &at, sizeof(at), NULL));
+	check_ok(aclrtSynchronizeStream(NULL));
+	check_eq_int(getrlimit(RLIMIT_AS, &limit), 0);
+	low = limit;
+	low.rlim_cur = (rlim_t)own_pages(false) * 4096 + (40u << 20);
+	check_eq_int(setrlimit(RLIMIT_AS, &low), 0);
+	check_fails(HccldLaunchHostKernel(add_one, CORES, &at, sizeof(at), NULL), ACL_ERROR_RT_MEMORY_ALLOCATION,
+		    "no threads for the blocks of a host kernel");
+	check_eq_int(setrlimit(RLIMIT_AS, &limit), 0);
+	check_ok(HccldLaunchHostKernel(add_one, CORES, &at, sizeof(at), NULL));
+	check_ok(aclrtSynchronizeStream(NULL));
+	check_eq_uint(count, 1 + CORES);
+}
+
+TEST(host_kernels_are_refused_without_threads)
+{
+	job_run(without_threads);
+}
+
+#endif
 
 /* ---- blocks ---- */
 
@@ -394,17 +436,6 @@ TEST(host_kernels_are_refused_to_the_child_of_a_fork)
 
 /* ---- many ---- */
 
-static long own_pages(void)
-{
-	FILE *file = fopen("/proc/self/statm", "r");
-	long size, resident;
-
-	check_ptr(file);
-	check_eq_int(fscanf(file, "%ld %ld", &size, &resident), 2);
-	fclose(file);
-	return resident;
-}
-
 static int own_threads(void)
 {
 	DIR *directory = opendir("/proc/self/task");
@@ -437,13 +468,13 @@ static void without_growth(void)
 	check_ok(aclrtSetDevice(0));
 	stream = stream_make();
 	launch_many(stream, 2000, &runs);
-	pages = own_pages();
+	pages = own_pages(true);
 	threads = own_threads();
 	launch_many(stream, 10000, &runs);
 	check_eq_uint(runs, 12000 / 4 * (1 + 2 + 3 + 4));
 	check_eq_int(own_threads(), threads);
 #ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed for a while */
-	check_lt_int(own_pages() - pages, 500);
+	check_lt_int(own_pages(true) - pages, 500);
 #else
 	check_gt_int(pages, 0);
 #endif
