@@ -143,17 +143,17 @@ class Programs(Case):
             acl = ctypes.CDLL("libascendcl.so")
             acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
             handle, stream = ctypes.c_void_p(), ctypes.c_void_p()
-            call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda arg: print("called"))
+            kernel = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(lambda block, blocks, arg: print("called"))
             assert acl.aclrtSetDevice(0) == 0 and acl.aclrtCreateStream(ctypes.byref(stream)) == 0
-            for result in (acl.aclrtCreateEvent(ctypes.byref(handle)), acl.aclrtLaunchHostFunc(stream, call, None),
-                           acl.aclrtSetStreamFailureMode(stream, 1), acl.aclrtStreamAbort(stream)):
-                print(result)
-            print(acl.aclGetRecentErrMsg().decode())
+            for call in (lambda: acl.aclrtCreateNotify(ctypes.byref(handle), ctypes.c_uint64(0)),
+                         lambda: ctypes.CDLL("libhccld.so.1").HccldLaunchHostKernel(kernel, 1, None, ctypes.c_size_t(0), stream)):
+                print(call(), acl.aclGetRecentErrMsg().decode())
             assert acl.aclrtSynchronizeStream(stream) == 0
             """
         _, out, _ = self.finish([self.spawn(sys.executable, NEW_LIBRARIES, "-c", program)])[0]
-        self.assertEqual(out.split()[:4], ["207000"] * 4)
-        self.assertRegex(out, r"hccld \d+\.\d+\.\d+, which serves this process, has no ")
+        for what in ("notifies", "host kernels"):
+            self.assertRegex(out, rf"(?m)^207000 .*hccld {OLD.version}, which serves this process, has no {what}; update hccld")
+        self.assertNotIn("called", out)
 
     def test_old_and_new_libraries_in_one_communicator(self):
         self.start(NEW_HCCLD)
@@ -202,7 +202,7 @@ class Tools(Case):
 
     def test_what_the_old_daemon_lacks_is_refused_by_its_version(self):
         self.start(OLD.hccld)
-        for command in ("streams", "kill 1", "drain", "undrain", "ping --local", "monitor"):
+        for command in ("resources", "resources --json", "notifies"):
             result = self.ctl(NEW_HCCLCTL, *command.split())
             self.assertEqual((result.returncode, result.stdout), (1, ""), command)
             self.assertRegex(result.stderr, rf"hccld {OLD.version} does not (support|know)", command)
