@@ -7,6 +7,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "proto/notify.h"
 #include "proto/region.h"
 #include "registry/comm.h"
 #include "registry/context.h"
@@ -50,6 +51,22 @@ static bool is_copy(const struct waiting *waiting)
 	return waiting->direction == ITEM_COPY || waiting->direction == ITEM_FILL || waiting->direction == ITEM_REDUCE;
 }
 
+/* What a notify that counts is to become; a plain one is to be recorded, that goes without saying. */
+static void add_wish(const struct waiting *waiting, struct text *text)
+{
+	uint32_t operand = (uint32_t)waiting->number, mask = (uint32_t)(waiting->number >> 32);
+
+	if (waiting->compare == NOTIFY_EQUAL && operand == 1 && waiting->value == 0)
+		return;
+	text_add(text, " to become ");
+	if (waiting->compare == NOTIFY_EQUAL_MASKED)
+		text_add(text, "%#" PRIx32 " in the bits %#" PRIx32 " (it is %#" PRIx32 ")", operand & mask, mask, waiting->value);
+	else
+		text_add(text, "%s%" PRIu32 "%s (it is %" PRIu32 ")",
+			 waiting->compare == NOTIFY_LESS ? "less than " : waiting->compare == NOTIFY_BIGGER ? "more than " : "", operand,
+			 waiting->compare == NOTIFY_BIGGER_OR_EQUAL ? " or more" : "", waiting->value);
+}
+
 static void describe_meeting(const struct waiting *waiting, bool with_age, struct text *text)
 {
 	text_add(text, "stream %" PRIu32 " of pid %d waits ", waiting->stream, waiting->session->view.pid);
@@ -67,6 +84,8 @@ static void describe_meeting(const struct waiting *waiting, bool with_age, struc
 		text_add(text, "for a host function");
 	else
 		text_add(text, "for a value in memory (%#" PRIx64 ")", waiting->number);
+	if (waiting->kind == TASK_NOTIFY_WAIT)
+		add_wish(waiting, text);
 }
 
 static void describe_held(const struct waiting *waiting, bool with_age, struct text *text)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "engine/engine.h"
 #include "proto/event.h"
 #include "proto/notify.h"
 #include "proto/region.h"
@@ -279,7 +280,11 @@ static bool head_notify(const struct head *head, struct waiting *waiting)
 	segment = view_segment_find(&head->session->view, item.segment, item.offset, sizeof(struct notify_slot));
 	if (!segment)
 		return false;
+	if (engine_notify_value(&head->session->view, item.segment, item.offset, &waiting->value) < 0)
+		return false;
 	waiting->place = segment->base + item.offset;
+	waiting->number = atomic_load_explicit(&item.number, memory_order_relaxed);
+	waiting->compare = item.data_type;
 	waiting->device = head->stream->context->device;
 	waiting->notify = segment->is_import ? 0 : 1 + item.offset / sizeof(struct notify_slot);
 	return true;

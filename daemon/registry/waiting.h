@@ -36,6 +36,8 @@ struct waiting {
 	uint64_t notify; /* TASK_NOTIFY_WAIT: 1 + its id on `device`; 0: one of another process */
 	uint32_t device;
 	const void *place; /* where it is */
+	uint32_t value;	/* of it; `number` is what it is compared with (proto/ring.h) */
+	uint32_t compare; /* enum notify_compare */
 	uint32_t recorder; /* 1 + the stream that has yet to record it; 0: nobody is to */
 	bool is_held;	 /* a send that waits for a limit of its tenant */
 	uint64_t cursor; /* grows from one to the next */

@@ -39,6 +39,37 @@ static void wait_for_gate(void *arg)
 		usleep(1000);
 }
 
+/* A notify that counts: what it is, and what it is to become. */
+static void counts(aclrtStream held, aclrtStream records)
+{
+	static const struct {
+		aclrtCntNotifyWaitMode mode;
+		uint32_t value, then;	/* that ends the wait */
+		const char *text;
+	} cases[] = {
+		{ ACL_RT_CNT_NOTIFY_WAIT_LESS_MODE, 2, 1, "to become less than 2 (it is 3): no stream" },
+		{ ACL_RT_CNT_NOTIFY_WAIT_EQUAL_MODE, 2, 2, "to become 2 (it is 3): no stream" },
+		{ ACL_RT_CNT_NOTIFY_WAIT_BIGGER_MODE, 7, 8, "to become more than 7 (it is 3): no stream" },
+		{ ACL_RT_CNT_NOTIFY_WAIT_BIGGER_OR_EQUAL_MODE, 4, 4, "to become 4 or more (it is 3): no stream" },
+	};
+	aclrtCntNotify notify;
+
+	check_ok(aclrtCntNotifyCreate(&notify, 0));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		aclrtCntNotifyRecordInfo record = { ACL_RT_CNT_NOTIFY_RECORD_SET_VALUE_MODE, 3 };
+		aclrtCntNotifyWaitInfo info = { .mode = cases[i].mode, .value = cases[i].value };
+
+		check_ok(aclrtCntNotifyRecord(notify, records, &record));
+		check_ok(aclrtSynchronizeStream(records));
+		check_ok(aclrtCntNotifyWaitWithTimeout(notify, held, &info));
+		expect("waiting --json", cases[i].text);
+		record.value = cases[i].then;
+		check_ok(aclrtCntNotifyRecord(notify, records, &record));
+		check_ok(aclrtSynchronizeStream(held));
+	}
+	check_ok(aclrtCntNotifyDestroy(notify));
+}
+
 /* Who has a record queued, and what keeps it from that; nobody; and the waiting stream itself. */
 static void notifies(aclrtStream held, aclrtStream records, aclrtStream waits)
 {
@@ -75,6 +106,26 @@ static void notifies(aclrtStream held, aclrtStream records, aclrtStream waits)
 	check_ok(aclrtRecordNotify(notify, records));
 	check_ok(aclrtSynchronizeDevice());
 	check_ok(aclrtDestroyNotify(notify));
+	counts(held, records);
+}
+
+#define SUM (32u << 20)
+
+/* Until it is seen: one is over before hcclctl has asked. */
+static void reductions(aclrtStream stream)
+{
+	unsigned char *to = job_memory(SUM, 1), *from = job_memory(SUM, 1);
+	char text[64];
+
+	for (int i = 0; i < 100; i++)
+		check_ok(aclrtReduceAsync(to, from, SUM, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_BF16, stream, NULL));
+	snprintf(text, sizeof(text), "pid %d reduces 32 MiB", (int)getpid());
+	expect("waiting --json", text);
+	expect("waiting --json", "\"operation\":\t\"reduce\"");
+	check_ok(aclrtStreamAbort(stream));
+	(void)aclrtSynchronizeStream(stream);
+	check_ok(aclrtFree(to));
+	check_ok(aclrtFree(from));
 }
 
 static void waiting(void)
@@ -119,6 +170,7 @@ static void waiting(void)
 	check_ok(aclrtSynchronizeDevice());
 
 	notifies(held, records, waits);
+	reductions(held);
 
 	/* a host function that runs, and one that its thread does not run */
 	check_ok(aclrtLaunchHostFunc(held, wait_for_gate, NULL));
