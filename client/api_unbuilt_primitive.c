@@ -8,17 +8,6 @@
 #include "hcomm/hcomm_primitives.h"
 
 /* hcomm/hcomm_primitives.h */
-UNBUILT_HCOMM(HcommLocalCopyOnThread, (ThreadHandle thread, void *dst, const void *src,
-		uint64_t len))
-UNBUILT_HCOMM(HcommLocalReduceOnThread, (ThreadHandle thread, void *dst, const void *src,
-		uint64_t count, HcommDataType dataType, HcommReduceOp reduceOp))
-UNBUILT_HCOMM(HcommThreadNotifyRecordOnThread, (ThreadHandle thread, ThreadHandle dstThread,
-		uint32_t dstNotifyIdx))
-UNBUILT_HCOMM(HcommThreadNotifyWaitOnThread, (ThreadHandle thread, uint32_t notifyIdx,
-		uint32_t timeOut))
-UNBUILT_HCOMM(HcommAclrtNotifyRecordOnThread, (ThreadHandle thread, uint64_t dstNotifyId))
-UNBUILT_HCOMM(HcommAclrtNotifyWaitOnThread, (ThreadHandle thread, uint64_t notifyId,
-		uint32_t timeOut))
 UNBUILT_HCOMM(HcommWriteOnThread, (ThreadHandle thread, ChannelHandle channel, void *dst,
 		const void *src, uint64_t len))
 UNBUILT_HCOMM(HcommWriteReduceOnThread, (ThreadHandle thread, ChannelHandle channel, void *dst,
@@ -49,11 +38,6 @@ UNBUILT_HCOMM(HcommChannelNotifyWaitOnThread, (ThreadHandle thread, ChannelHandl
 		uint32_t localNotifyIdx, uint32_t timeOut))
 UNBUILT_HCOMM(HcommChannelNotifyWait, (ChannelHandle channel, uint32_t localNotifyIdx,
 		uint32_t timeOut))
-UNBUILT_HCOMM(HcommBatchModeStart, (const char *batchTag))
-UNBUILT_HCOMM(HcommBatchModeEnd, (const char *batchTag))
-UNBUILT_HCOMM(HcommAcquireComm, (const char *commId))
-UNBUILT_HCOMM(HcommReleaseComm, (const char *commId))
-UNBUILT_HCOMM(HcommFenceOnThread, (ThreadHandle thread))
 UNBUILT_HCOMM(HcommChannelFenceOnThread, (ThreadHandle thread, ChannelHandle channel))
 UNBUILT_HCOMM(HcommBatchTransferOnThread, (ThreadHandle thread, ChannelHandle channel,
 		const HcommBatchTransferDesc *transferDescs, uint32_t transferDescNum))
@@ -65,10 +49,6 @@ UNBUILT_HCOMM(HcommAicpuTsTaskCacheExecute, (const char *tag, void **addrs, uint
 		uint64_t count))
 UNBUILT_HCOMM(HcommAicpuTsTaskCacheClear, (const char *tag))
 UNBUILT_HCOMM(HcommChannelFence, (ChannelHandle channel))
-UNBUILT_HCOMM(HcommSetNotifyWaitTimeOut, (float timeOut))
-UNBUILT_HCOMM(HcommThreadResAcquireTimeOut, (float timeOut))
 UNBUILT_HCOMM(HcommChannelNotifyWaitOnThreadWithDefaultTimeout, (ThreadHandle thread,
 		ChannelHandle channel, uint32_t localNotifyIdx))
-UNBUILT_HCOMM(HcommThreadNotifyWaitOnThreadWithDefaultTimeout, (ThreadHandle thread,
-		uint32_t notifyIdx))
 UNBUILT_HCOMM(HcommChannelDrainOnThread, (ThreadHandle thread, ChannelHandle channel))

@@ -6,26 +6,8 @@
  */
 #include "client/unbuilt.h"
 #include "hccl/hccl_res.h"
-#include "hccl/hccl_res_expt.h"
 #include "hcomm/hcomm_res.h"
 #include "hcomm/hcomm_channel.h"
-
-/* hccl/hccl_res.h */
-UNBUILT_HCCL(HcclThreadAcquire, (HcclComm comm, CommEngine engine, uint32_t threadNum,
-		uint32_t notifyNumPerThread, ThreadHandle *threads))
-UNBUILT_HCCL(HcclThreadAcquireWithStream, (HcclComm comm, CommEngine engine, aclrtStream stream,
-		uint32_t notifyNum, ThreadHandle *thread))
-UNBUILT_HCCL(HcclThreadAcquireWithConfig, (HcclComm comm, CommEngine engine, uint32_t threadNum,
-		ThreadType type, const ThreadConfig *config, ThreadHandle *threads))
-UNBUILT_HCCL(HcclDedicatedThreadAcquire, (HcclComm comm, HcclDedicatedThreadType useType,
-		uint32_t notifyNumPerThread, ThreadHandle *thread))
-UNBUILT_HCCL(HcclThreadResGetInfo, (HcclComm comm, ThreadHandle thread, ThreadResType resType,
-		uint32_t infoLen, void **info))
-
-/* hccl/hccl_res_expt.h */
-UNBUILT_HCCL(HcclThreadExportToCommEngine, (HcclComm comm, uint32_t threadNum,
-		const ThreadHandle *threads, CommEngine dstCommEngine,
-		ThreadHandle *exportedThreads))
 
 /* hcomm/hcomm_res.h */
 UNBUILT_HCOMM(HcommEndpointCreate, (const EndpointDesc *endpoint, EndpointHandle *endpointHandle))
@@ -39,15 +21,10 @@ UNBUILT_HCOMM(HcommMemImport, (EndpointHandle endpointHandle, const void *memDes
 		CommMem *outMem))
 UNBUILT_HCOMM(HcommMemUnimport, (EndpointHandle endpointHandle, const void *memDesc,
 		uint32_t descLen))
-UNBUILT_HCOMM(HcommThreadAlloc, (CommEngine engine, uint32_t threadNum,
-		const uint32_t *notifyNumPerThread, ThreadHandle *threads))
-UNBUILT_HCOMM(HcommThreadFree, (const ThreadHandle *threads, uint32_t threadNum))
 UNBUILT_HCOMM(HcommEndpointGetDescNum, (int32_t deviceLogicId, uint32_t *descNum))
 UNBUILT_HCOMM(HcommEndpointGetDescs, (int32_t deviceLogicId, uint32_t *descNum,
 		EndpointDesc *endpointDescs))
 UNBUILT_HCOMM(HcommEndpointGetListenPort, (EndpointHandle endpointHandle, uint32_t *port))
-UNBUILT_HCOMM(HcommThreadResGetInfo, (ThreadHandle thread, ThreadResType resType, uint32_t infoLen,
-		void **info))
 UNBUILT_HCOMM(HcommEndpointCheckFeature, (HcommEndpointFeatureType featureType,
 		const EndpointDesc *endpointDesc, bool *value))
 UNBUILT_HCOMM(HcommMemAlloc, (void **ptr, size_t size))

@@ -28,6 +28,7 @@
 #include "client/rank_graph.h"
 #include "client/registration.h"
 #include "client/stream.h"
+#include "client/thread.h"
 #include "proto/cleanup.h"
 #include "proto/control.pb-c.h"
 #include "proto/feature.h"
@@ -192,6 +193,11 @@ void hccld_comm_put(struct hccld_comm *comm)
 		hccld_comm_place_free(comm);
 }
 
+bool hccld_comm_is_alive(const struct hccld_comm *comm)
+{
+	return atomic_load_explicit(&comm->word, memory_order_relaxed) & ALIVE;
+}
+
 /* ---- leaving ---- */
 
 void hccld_comm_leave_request(uint64_t rank)
@@ -284,9 +290,11 @@ int hccld_comm_leave(void *handle)
 		return r;
 	held = comm->held;
 	context = comm->context;
+	hccld_threads_close(comm->task_rank);
 	hccld_comm_leave_request(comm->task_rank);
 	hccld_channels_forget(comm);
 	hccld_registrations_forget(comm);
+	hccld_threads_closed(comm->task_rank);
 	hccld_comm_name_drop(comm->comm);
 	hccld_comm_put(comm);
 	if (held)
@@ -371,8 +379,10 @@ int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended)
 		request.resume_comm = &resume;
 	}
 	r = hccld_call_simple(session->connection, &request);
-	if (r == 0 && !suspended)
+	if (r == 0 && !suspended) {
 		atomic_store_explicit(&comm->async_reported, false, memory_order_relaxed);
+		hccld_threads_resume(comm->task_rank);
+	}
 	return r;
 }
 
@@ -400,6 +410,8 @@ int hccld_comm_async_result(const struct hccld_comm *comm)
 	/* its device was reset */
 	if (!cause && atomic_load_explicit(&comm->region->members[comm->rank].word, memory_order_relaxed) != MEMBER_ALIVE)
 		cause = CAUSE_ABORTED;
+	if (!cause)
+		cause = hccld_threads_fault(comm->task_rank);
 	/* a watchdog that asks nothing else is to learn of a daemon that went for good, too */
 	if (!cause && hccld_session_get(&session) == 0 && hccld_connection_is_gone(session->connection))
 		cause = CAUSE_DAEMON_GONE;

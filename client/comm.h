@@ -40,6 +40,7 @@ struct hccld_comm {
 	uint32_t timeout_ms;
 	bool allow_duplicate_items;
 	_Atomic bool async_reported;	/* the asynchronous error has been returned by a call */
+	_Atomic bool is_acquired;	/* HcommAcquireComm */
 	bool is_taken, is_table;	/* `table_lock`: the place is in use; of a rank table */
 	unsigned char meeting[DIGEST_BYTES];	/* `table_lock`: ranks of one communicator have the same */
 	_Atomic uint64_t request;	/* while it is created: of the join */
@@ -119,6 +120,8 @@ int hccld_comm_leave(void *handle);
 /* Pins the communicator of a handle until hccld_comm_put(). -EBADF, -ECHILD; text set. */
 int hccld_comm_get(void *handle, struct hccld_comm **ret_comm);
 void hccld_comm_put(struct hccld_comm *comm);
+/* Of one that is pinned: nobody leaves it yet. */
+bool hccld_comm_is_alive(const struct hccld_comm *comm);
 /* For CLEANUP locals; NULL is fine. */
 static inline void hccld_comm_putp(struct hccld_comm **comm)
 {

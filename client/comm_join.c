@@ -223,6 +223,7 @@ static int join_finish(struct join *join, struct hccld_session *session)
 	comm->timeout_ms = config->timeout_ms;
 	comm->allow_duplicate_items = session->allow_duplicate_items || hccld_environment_allow_duplicate_items();
 	atomic_init(&comm->async_reported, false);
+	atomic_init(&comm->is_acquired, false);
 	comm->task_rank = reply->rank;
 	comm->context = join->wish->context_id;
 	comm->comm = reply->comm;

@@ -18,6 +18,7 @@
 #include "client/notify.h"
 #include "client/share.h"
 #include "client/stream.h"
+#include "client/thread.h"
 #include "client/virtual.h"
 
 struct device {
@@ -267,6 +268,7 @@ static int context_close(struct hccld_session *session, struct hccld_context *co
 	request.close_context = &close;
 	r = hccld_call_simple(session->connection, &request);
 	hccld_stream_end_all(context);
+	hccld_threads_forget(context);
 	hccld_event_forget(context);
 	hccld_notify_forget(context);
 	hccld_buffer_forget(context);

@@ -253,7 +253,7 @@ static const char *fault_solution(const struct fault *fault, char *buffer, size_
 	return buffer;
 }
 
-int hccld_error_fault(const struct fault *fault, const char *comm_name)
+static int error_fault(const struct fault *fault, const char *where, const char *comm_name)
 {
 	const struct status *status = status_of(fault->cause);
 	char name[HCCLD_COMM_NAME_MAX], text[HCCLD_TEXT_MAX], solution[256];
@@ -269,7 +269,17 @@ int hccld_error_fault(const struct fault *fault, const char *comm_name)
 		comm_name = name;
 	}
 	fault_text(fault, comm_name, text, sizeof(text));
-	return error_solved(status->cause, fault_solution(fault, solution, sizeof(solution)), "%s", text);
+	return error_solved(status->cause, fault_solution(fault, solution, sizeof(solution)), "%s%s", where, text);
+}
+
+int hccld_error_fault(const struct fault *fault, const char *comm_name)
+{
+	return error_fault(fault, "", comm_name);
+}
+
+int hccld_error_fault_at(const struct fault *fault, const char *where)
+{
+	return error_fault(fault, where, NULL);
 }
 
 const char *hccld_error_take(void)

@@ -18,6 +18,8 @@ struct fault;
 int hccld_error(enum cause cause, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same from a fault; @comm_name may be NULL. */
 int hccld_error_fault(const struct fault *fault, const char *comm_name);
+/* The same, with words before it that say more: "stream 3 waits for ...: ". */
+int hccld_error_fault_at(const struct fault *fault, const char *where);
 /* Text of this thread or NULL; the next call gives NULL. Valid until the thread's next error. */
 const char *hccld_error_take(void);
 /* What was found wrong has been got over: the call succeeds, and leaves no text of it. */

@@ -517,6 +517,36 @@ int hccld_memory_copy_async(void *destination, size_t destination_max, const voi
 	return submit_pieces(stream, to, &from, 0, count);
 }
 
+static int known_find(const char *function, const char *name, const void *address, uint64_t count,
+		      struct region *ret_region)
+{
+	int r = region_find(function, name, address, count, ANY, ret_region);
+
+	if (r < 0 || ret_region->known)
+		return r;
+	return hccld_error(CAUSE_NOT_DEVICE_MEMORY,
+			   "%s: %s is %p; expected memory of aclrtMalloc or aclrtMallocHost, or memory of another process that was imported or came with a channel",
+			   function, name, address);
+}
+
+int hccld_memory_copy_on(const char *function, void *destination, const void *source,
+			 uint64_t count, struct hccld_stream *stream)
+{
+	uintptr_t to_start = (uintptr_t)destination, from_start = (uintptr_t)source;
+	struct region to, from;
+	int r;
+
+	r = known_find(function, "dst", destination, count, &to);
+	if (r == 0)
+		r = known_find(function, "src", source, count, &from);
+	if (r < 0)
+		return r;
+	if (to_start < from_start + count && from_start < to_start + count)
+		return hccld_error(CAUSE_ARGUMENT, "%s: dst %p and src %p overlap within %" PRIu64 " bytes",
+				   function, destination, source, count);
+	return submit_pieces(stream, to, &from, 0, count);
+}
+
 int hccld_memory_copy_rows_async(const char *function, void *destination, size_t destination_pitch,
 				 const void *source, size_t source_pitch, size_t width,
 				 size_t height, int kind, void *handle)

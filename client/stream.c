@@ -48,11 +48,13 @@ static struct hccld_stream *entry_take(void)
 
 /* With `mutex`. */
 static void stream_publish(struct hccld_stream *stream, struct hccld_context *context,
-			   uint32_t place, struct stream_ring *ring)
+			   uint32_t place, struct stream_ring *ring, bool is_of_thread)
 {
 	stream->place = place;
 	stream->context = context;
-	stream->owner = hccld_context_owner(context);
+	stream->is_of_thread = is_of_thread;
+	/* a thread ends with its communicator, not with a context that the program has made */
+	stream->owner = is_of_thread ? 0 : hccld_context_owner(context);
 	stream->ring = ring;
 	atomic_store(&stream->serial, ++serial);
 	atomic_store(&stream->is_full, false);
@@ -107,14 +109,46 @@ static int create_request(struct hccld_session *session, uint64_t context, uint3
 	return r;
 }
 
+static int ring_check(const struct stream_ring *ring)
+{
+	if (ring->magic == STREAM_MAGIC && ring->version == STREAM_VERSION && ring->slot_count == HCCLD_STREAM_SLOTS)
+		return 0;
+	return hccld_error(CAUSE_PROTOCOL, "the ring of a new stream is malformed");
+}
+
+/* -ENXIO: the context that had @id has gone, and the stream with it. After other errors the stream is still to be given back. */
+static int stream_enter(struct hccld_session *session, struct hccld_context *context, uint64_t id, uint32_t place, bool is_of_thread,
+			struct hccld_stream **ret_stream)
+{
+	struct stream_ring *ring = session_stream(session->region, place);
+	struct hccld_stream *stream;
+	bool is_open;
+	int r;
+
+	r = ring_check(ring);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&mutex);
+	/* a device that another thread resets is closed before its streams are listed: they have this one, or we see it closed */
+	is_open = hccld_context_is_open(context, id);
+	stream = is_open ? entry_take() : NULL;
+	if (stream)
+		stream_publish(stream, context, place, ring, is_of_thread);
+	pthread_mutex_unlock(&mutex);
+	if (!is_open)
+		return hccld_error(CAUSE_NO_CONTEXT, "device %d was reset while a stream was made on it", context->logical);
+	if (!stream)
+		return hccld_error(CAUSE_STREAMS,
+				   "this process has %u streams, the most it can have", HANDLES);
+	*ret_stream = stream;
+	return 0;
+}
+
 int hccld_stream_new(struct hccld_context *context, struct hccld_stream **ret_stream)
 {
 	const uint64_t id = context->id;
 	struct hccld_session *session;
-	struct hccld_stream *stream;
-	struct stream_ring *ring;
 	uint32_t place = 0;
-	bool is_open;
 	int r;
 
 	r = hccld_session_get(&session);
@@ -123,28 +157,23 @@ int hccld_stream_new(struct hccld_context *context, struct hccld_stream **ret_st
 	r = create_request(session, id, &place);
 	if (r < 0)
 		return r;
-	ring = session_stream(session->region, place);
-	if (ring->magic != STREAM_MAGIC || ring->version != STREAM_VERSION ||
-	    ring->slot_count != HCCLD_STREAM_SLOTS) {
+	r = stream_enter(session, context, id, place, false, ret_stream);
+	if (r < 0 && r != -ENXIO)
 		(void)destroy_request(session, place);
-		return hccld_error(CAUSE_PROTOCOL, "the ring of a new stream is malformed");
-	}
-	pthread_mutex_lock(&mutex);
-	/* a device that another thread resets is closed before its streams are listed: they have this one, or we see it closed */
-	is_open = hccld_context_is_open(context, id);
-	stream = is_open ? entry_take() : NULL;
-	if (stream)
-		stream_publish(stream, context, place, ring);
-	pthread_mutex_unlock(&mutex);
-	if (!is_open)
-		return hccld_error(CAUSE_NO_CONTEXT, "device %d was reset while a stream was made on it", context->logical);
-	if (!stream) {
-		(void)destroy_request(session, place);
-		return hccld_error(CAUSE_STREAMS,
-				   "this process has %u streams, the most it can have", HANDLES);
-	}
-	*ret_stream = stream;
-	return 0;
+	return r;
+}
+
+int hccld_stream_adopt(struct hccld_context *context, uint64_t id, uint32_t place, struct hccld_stream **ret_stream)
+{
+	struct hccld_session *session;
+	int r;
+
+	r = hccld_session_get(&session);
+	if (r < 0)
+		return r;
+	if (place >= HCCLD_STREAMS_PER_SESSION)
+		return hccld_error(CAUSE_PROTOCOL, "hccld's answer to creating a thread is malformed");
+	return stream_enter(session, context, id, place, true, ret_stream);
 }
 
 /* The stream of @context in @slot, which is made on first use. */
@@ -206,6 +235,31 @@ int hccld_stream_get(void *handle, struct hccld_stream **ret_stream)
 uint32_t hccld_stream_id(const struct hccld_stream *stream)
 {
 	return stream->place;
+}
+
+uint64_t hccld_stream_serial(const struct hccld_stream *stream)
+{
+	return atomic_load_explicit(&stream->serial, memory_order_relaxed);
+}
+
+bool hccld_stream_is(const struct hccld_stream *stream, uint64_t number)
+{
+	return stream_is_alive(stream) && hccld_stream_serial(stream) == number;
+}
+
+uint32_t hccld_stream_fault_count(const struct hccld_stream *stream)
+{
+	return stream_is_alive(stream) ? atomic_load_explicit(&stream->ring->fault_count, memory_order_acquire) : 0;
+}
+
+uint32_t hccld_stream_fault(const struct hccld_stream *stream, uint32_t known, uint64_t comm)
+{
+	const struct fault *fault = &stream->ring->fault;
+
+	/* a new one is written over it only when this one was told: what is read then is of the one or the other */
+	if (hccld_stream_fault_count(stream) == known || (comm && fault->comm != comm))
+		return 0;
+	return fault->cause;
 }
 
 struct hccld_stream_settings *hccld_stream_settings(struct hccld_stream *stream)
@@ -272,6 +326,35 @@ static void await_submitters(struct hccld_stream *stream)
 	pthread_mutex_unlock(&stream->submitting);
 }
 
+bool hccld_stream_close(struct hccld_stream *stream, uint64_t *ret_completed)
+{
+	/* while it is still among all */
+	if (hccld_deferred_is_entangled())
+		hccld_stream_run_all_deferred();
+	if (!stream_end(stream, STREAM_ENDED))
+		return false;
+	await_submitters(stream);
+	hccld_host_stop(stream);
+	/* before the daemon takes it: afterwards the ring is no memory of ours */
+	*ret_completed = stream_completed(stream);
+	return true;
+}
+
+void hccld_stream_closed(struct hccld_stream *stream, uint64_t completed)
+{
+	/* events that it was to record count as recorded now */
+	hccld_stream_wake_sleepers(stream->context);
+	stream_finish(stream, completed);
+}
+
+void hccld_stream_finish_work(struct hccld_stream *stream)
+{
+	/* a host function of the stream itself does not wait, which is no error of the caller's */
+	if (hccld_stream_wait_until(stream, STREAM_NEVER) == -EDEADLK)
+		hccld_error_forget();
+	hccld_host_drain(stream);
+}
+
 int hccld_stream_destroy(void *handle, bool force)
 {
 	struct hccld_session *session;
@@ -285,27 +368,20 @@ int hccld_stream_destroy(void *handle, bool force)
 	r = hccld_stream_get(handle, &stream);
 	if (r < 0)
 		return r;
+	if (stream->is_of_thread)
+		return hccld_error(CAUSE_ARGUMENT,
+				   "stream is %p, which belongs to a thread of HcclThreadAcquire or HcommThreadAlloc: it ends with the communicator, or by HcommThreadFree",
+				   handle);
 	/* errors in flight that nobody asked for go with the stream */
-	if (!force) {
-		/* a host function of the stream itself does not wait, which is no error of the caller's */
-		if (hccld_stream_wait_until(stream, STREAM_NEVER) == -EDEADLK)
-			hccld_error_forget();
-		hccld_host_drain(stream);
-	}
-	/* while it is still among all */
-	if (force && hccld_deferred_is_entangled())
-		hccld_stream_run_all_deferred();
-	if (!stream_end(stream, STREAM_ENDED))
-		return hccld_stream_handle_error(handle);
+	if (!force)
+		hccld_stream_finish_work(stream);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	await_submitters(stream);
-	hccld_host_stop(stream);
-	/* before the request: afterwards the ring is no memory of ours */
-	completed = stream_completed(stream);
-	r = destroy_request(session, stream->place);
-	/* events that it was to record count as recorded now */
-	hccld_stream_wake_sleepers(stream->context);
-	stream_finish(stream, completed);
+	if (hccld_stream_close(stream, &completed)) {
+		r = destroy_request(session, stream->place);
+		hccld_stream_closed(stream, completed);
+	} else {
+		r = hccld_stream_handle_error(handle);
+	}
 	pthread_setcancelstate(cancel, NULL);
 	return r;
 }

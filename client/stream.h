@@ -20,6 +20,19 @@ int hccld_stream_new(struct hccld_context *context, struct hccld_stream **ret_st
 int hccld_stream_destroy(void *handle, bool force);
 /* Those of a context that the program has made (current.h): waits for each and ends it. */
 void hccld_stream_destroy_owned(struct hccld_context *context, uint64_t owner);
+/*
+ * For thread.c: the stream at @place, which the daemon has made with a thread. It is not destroyed by itself. -ENXIO: the context that had
+ * @id is gone, and the stream with it.
+ */
+int hccld_stream_adopt(struct hccld_context *context, uint64_t id, uint32_t place, struct hccld_stream **ret_stream);
+/*
+ * Its end, around the request that takes the thread away. close: the handle is unknown, and nobody writes to the ring any more; false: it
+ * has ended already. closed: the daemon has let go of it.
+ */
+bool hccld_stream_close(struct hccld_stream *stream, uint64_t *ret_completed);
+void hccld_stream_closed(struct hccld_stream *stream, uint64_t completed);
+/* Before that: waits for what is queued, host functions included. Errors in flight are forgotten. */
+void hccld_stream_finish_work(struct hccld_stream *stream);
 /* The stream of a handle; NULL gives the default stream of the current context. -EBADF: unknown handle; text set. Lock-free. */
 int hccld_stream_get(void *handle, struct hccld_stream **ret_stream);
 /* The library's own, of a context; the program has no handle of it. */
@@ -61,6 +74,12 @@ void hccld_stream_run_all_deferred(void);
 
 /* aclrtStreamGetId: below HCCLD_STREAMS_PER_SESSION. */
 uint32_t hccld_stream_id(const struct hccld_stream *stream);
+/* Is it still the stream that had that serial number? */
+uint64_t hccld_stream_serial(const struct hccld_stream *stream);
+bool hccld_stream_is(const struct hccld_stream *stream, uint64_t number);
+/* Errors in flight so far, told or not. The cause of the newest unless there are only @known; with @comm only if it names that; 0: none. */
+uint32_t hccld_stream_fault_count(const struct hccld_stream *stream);
+uint32_t hccld_stream_fault(const struct hccld_stream *stream, uint32_t known, uint64_t comm);
 /* How many more this process can have. */
 uint32_t hccld_stream_room(void);
 /* aclrtGetThreadLastTaskId; false: this thread has submitted nothing. */

@@ -39,6 +39,7 @@ struct hccld_stream {
 	uint32_t place; /* in the session region */
 	struct hccld_context *context;
 	uint64_t owner; /* hccld_context_owner() */
+	bool is_of_thread; /* hccld_stream_adopt() */
 	struct stream_ring *ring;
 	_Atomic uint64_t tail; /* of the ring; our own copy counts */
 	_Atomic uint64_t serial; /* of the use of this entry */

@@ -14,6 +14,7 @@
 #include "client/error.h"
 #include "client/exception.h"
 #include "client/hostfunc.h"
+#include "client/thread.h"
 #include "proto/pause.h"
 #include "proto/yielding.h"
 
@@ -162,6 +163,7 @@ static int fault_take(struct hccld_stream *stream)
 	uint32_t seen = atomic_load_explicit(&ring->fault_seen, memory_order_relaxed);
 	uint32_t count = atomic_load_explicit(&ring->fault_count, memory_order_acquire);
 	struct fault fault;
+	char where[256] = "";
 	int r;
 
 	if (__builtin_expect(count == seen, 1))
@@ -170,7 +172,9 @@ static int fault_take(struct hccld_stream *stream)
 	/* the executor overwrites `fault` only after this store (I4); if another thread has won, it tells */
 	if (!atomic_compare_exchange_strong(&ring->fault_seen, &seen, count))
 		return 0;
-	r = hccld_error_fault(&fault, NULL);
+	if (fault.direction == ITEM_PLACE)
+		hccld_thread_describe_wait(stream, &fault, where, sizeof(where));
+	r = hccld_error_fault_at(&fault, where);
 	hccld_exception_report(stream, status_of(fault.cause)->acl);
 	return r;
 }

@@ -36,6 +36,7 @@ int command_resources(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_streams(int argc, char **argv);
+int command_threads(int argc, char **argv);
 int command_undrain(int argc, char **argv);
 int command_version(int argc, char **argv);
 int command_waiting(int argc, char **argv);

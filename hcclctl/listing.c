@@ -22,7 +22,7 @@ static int add_page(const Hccld__Control__ListReply *page, void *arg)
 	struct target *target = arg;
 
 	if (page->n_sessions || page->n_comms || page->n_devices || page->n_waiting ||
-	    page->n_streams || page->n_notifies || page->n_tenants || page->n_memory || page->n_resources)
+	    page->n_streams || page->n_notifies || page->n_threads || page->n_tenants || page->n_memory || page->n_resources)
 		target->pages_with_rows++;
 	if (target->array)
 		target->listing->json(target->array, page);

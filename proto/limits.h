@@ -33,6 +33,8 @@
 #define HCCLD_RANKS_PER_USER 65536u	/* also those that wait for others: a quarter of what the daemon can hold */
 #define HCCLD_BUFFER_BYTES_PER_USER (1ull << 43)	/* address space of HCCL buffers: a sixteenth of what the daemon has */
 #define HCCLD_TENANTS_PER_USER 256u	/* user namespaces of one user: a quarter of what the daemon can hold */
+#define HCCLD_THREADS_PER_SESSION 4096u	/* of programs' own operators; several may be on one stream */
+#define HCCLD_THREADS_PER_USER 65536u	/* a quarter of what the daemon can hold */
 #define HCCLD_EXPORT_PIDS_MAX 128u	/* processes that may import by one key */
 #define HCCLD_KEY_BYTES_MAX 32u		/* of a key; or 8, for handles that are one number */
 #define HCCLD_RANKS_PER_SESSION 4096u	/* (communicator, rank) pairs that live in one process */

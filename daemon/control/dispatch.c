@@ -60,6 +60,8 @@ static const struct {
 	{ CASE(DESCRIBE_CHANNEL), handle_describe_channel, false },
 	{ CASE(CLOSE_CHANNELS), handle_close_channels, false },
 	{ CASE(MAP_IMPORT), handle_map_import, false },
+	{ CASE(CREATE_THREAD), handle_create_thread, false },
+	{ CASE(DESTROY_THREAD), handle_destroy_thread, false },
 	{ CASE(STATUS), handle_status, true },
 	{ CASE(LIST), handle_list, true },
 	{ CASE(GET_CONFIG), handle_get_config, true },
@@ -77,6 +79,7 @@ bool dispatch_begins(const struct request *request)
 		return request->message->hello->role != HCCLD__CONTROL__HELLO__ROLE__TOOL;
 	case CASE(OPEN_CONTEXT):
 	case CASE(CREATE_STREAM):
+	case CASE(CREATE_THREAD):
 	case CASE(ALLOCATE_SEGMENT):
 	case CASE(GET_ROOT_INFO):
 	case CASE(JOIN_COMM):

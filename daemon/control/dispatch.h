@@ -52,6 +52,8 @@ int handle_await_channels(struct request *request);
 int handle_describe_channel(struct request *request);
 int handle_close_channels(struct request *request);
 int handle_map_import(struct request *request);
+int handle_create_thread(struct request *request);
+int handle_destroy_thread(struct request *request);
 int handle_status(struct request *request);
 int handle_list(struct request *request);
 int handle_get_config(struct request *request);

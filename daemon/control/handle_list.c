@@ -379,6 +379,11 @@ static int page_fill(struct page *page, Hccld__Control__List__Kind kind,
 		reply->notifies = (Hccld__Control__Notifies **)page->entries;
 		reply->n_notifies = page->count;
 		return 0;
+	case HCCLD__CONTROL__LIST__KIND__THREADS:
+		list_threads(page);
+		reply->threads = (Hccld__Control__Thread **)page->entries;
+		reply->n_threads = page->count;
+		return 0;
 	case HCCLD__CONTROL__LIST__KIND__TENANTS:
 		list_tenants(page);
 		reply->tenants = (Hccld__Control__Tenant **)page->entries;

@@ -306,19 +306,8 @@ int handle_create_stream(struct request *request)
 	if (!context)
 		return request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
 	r = stream_new(context, &stream);
-	if (r == -EUSERS && quota_is_short(session->quota, QUOTA_STREAMS, 1))
-		return tenants_refuse(request, CAUSE_STREAMS, session->quota, QUOTA_STREAMS, 1);
-	if (r == -EUSERS)
-		return tenants_refuse(request, CAUSE_HOST_MEMORY, session->quota, QUOTA_MEMORY,
-				      SESSION_STREAM_STRIDE);
-	if (r == -ENOSR || r == -EDQUOT)
-		return request_fail(
-			request, CAUSE_STREAMS,
-			"this process has %" PRIu32
-			" streams; there is no room for more (a process has at most %u)",
-			session->stream_slots.used, HCCLD_STREAMS_PER_SESSION);
 	if (r < 0)
-		return r;
+		return tenants_refuse_stream(request, session, r);
 	hccld__control__create_stream_reply__init(reply);
 	reply->stream = stream->index;
 	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_CREATE_STREAM;

@@ -27,3 +27,5 @@ void list_notifies(struct page *page);
 /* list_limits.c */
 void list_tenants(struct page *page);
 void list_memory(struct page *page);
+/* list_threads.c */
+void list_threads(struct page *page);

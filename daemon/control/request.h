@@ -47,6 +47,7 @@ struct request {
 		Hccld__Control__RegisterMemoryReply register_memory;
 		Hccld__Control__OfferChannelsReply offer_channels;
 		Hccld__Control__DescribeChannelReply describe_channel;
+		Hccld__Control__CreateThreadReply create_thread;
 		Hccld__Control__StatusReply status;
 		Hccld__Control__ListReply list;
 		Hccld__Control__ConfigReply config;

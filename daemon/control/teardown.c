@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Taking objects away. */
-#include "control/teardown.h"
+#include "control/teardown_take.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,12 +22,12 @@
 #include "registry/channel.h"
 #include "registry/comm.h"
 #include "registry/context.h"
-#include "registry/lazy.h"
 #include "registry/notify.h"
 #include "registry/registration.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
+#include "registry/thread.h"
 #include "scheduler/scheduler.h"
 
 #define JOB_BYTES_MIN (1u << 20) /* freeing more than this is left to a worker thread */
@@ -46,14 +46,15 @@ struct teardown {
 	struct list channels; /* closed; what they have brought is in `segments` */
 	struct list free_streams, free_ranks, free_contexts, free_segments;
 	struct notifies *notifies;   /* closed; the pass of the engine is all that they need; NULL: none */
+	struct list threads; /* their streams are among the others; their notifies need a pass of the engine */
 	struct rank *suspended, *resumed; /* that rank, and nothing is taken away */
 	const void *settle; /* memory whose copies end, though its segment stays; NULL: none */
 	uint64_t settle_bytes;
 	bool is_session; /* all of it */
 };
 
-static struct teardown *teardown_make(struct control *control, struct session *session,
-				      struct request *request)
+struct teardown *teardown_make(struct control *control, struct session *session,
+			       struct request *request)
 {
 	struct teardown *teardown = calloc(1, sizeof(*teardown));
 
@@ -69,6 +70,7 @@ static struct teardown *teardown_make(struct control *control, struct session *s
 	list_init(&teardown->free_ranks);
 	list_init(&teardown->free_contexts);
 	list_init(&teardown->free_segments);
+	list_init(&teardown->threads);
 	teardown->control = control;
 	teardown->session = session_ref(session);
 	teardown->request = request;
@@ -228,6 +230,8 @@ static void teardown_finish(void *arg)
 
 	list_for_each(struct stream, stream, &teardown->free_streams, link)
 		stream_remove(stream);
+	list_for_each(struct thread, thread, &teardown->threads, link)
+		thread_remove(thread);
 	list_for_each(struct segment, segment, &teardown->free_segments, link)
 		segment_finish(teardown->control, segment);
 	list_for_each(struct channel, channel, &teardown->channels, link)
@@ -271,7 +275,30 @@ static void teardown_done(void *arg)
 	}
 }
 
-static void segment_close(struct teardown *teardown, struct segment *segment)
+static void stream_close(struct teardown *teardown, struct stream *stream);
+
+void teardown_take_thread(struct teardown *teardown, struct thread *thread)
+{
+	struct stream *stream = thread->stream;
+
+	move(&teardown->threads, &thread->link);
+	if (thread->notifies && !thread->notifies->is_closing)
+		notifies_close(thread->notifies);
+	stream->thread_count--;
+	if (thread->is_own_stream && !stream->is_closing)
+		stream_close(teardown, stream);
+}
+
+/* Each may take others with it. */
+static void threads_close(struct teardown *teardown, const struct context *context, uint64_t rank, const struct stream *stream)
+{
+	struct thread *thread;
+
+	while ((thread = thread_first(context, rank, stream)))
+		teardown_take_thread(teardown, thread);
+}
+
+void teardown_take_segment(struct teardown *teardown, struct segment *segment)
 {
 	segment->is_closing = true;
 	segment_retire(segment);
@@ -286,23 +313,24 @@ static void channel_take(struct teardown *teardown, struct channel *channel)
 	channel_close(channel, &other);
 	list_for_each(struct segment, import, &channel->imports, channel_link)
 		if (!import->is_closing)
-			segment_close(teardown, import);
+			teardown_take_segment(teardown, import);
 	move(&teardown->channels, &channel->link);
 	channel_settled(channel);
 	if (other)
 		channel_settled(other);
 }
 
-static void rank_close(struct teardown *teardown, struct rank *rank, enum member_word word,
+void teardown_take_rank(struct teardown *teardown, struct rank *rank, enum member_word word,
 		       int32_t exit)
 {
 	rank->is_closing = true;
 	rank_announce(rank, word, exit);
 	if (rank->buffer)
-		segment_close(teardown, rank->buffer);
+		teardown_take_segment(teardown, rank->buffer);
 	list_for_each(struct channel, channel, &rank->channels, link)
 		channel_take(teardown, channel);
 	channels_forsake(teardown->control, rank);
+	threads_close(teardown, rank->context, rank->handle, NULL);
 	move(&teardown->ranks, &rank->link);
 }
 
@@ -310,6 +338,8 @@ static void stream_close(struct teardown *teardown, struct stream *stream)
 {
 	stream->is_closing = true;
 	move(&teardown->streams, &stream->link);
+	if (stream->thread_count)
+		threads_close(teardown, stream->context, 0, stream);
 }
 
 /*
@@ -321,15 +351,15 @@ static void context_take(struct teardown *teardown, struct context *context, enu
 {
 	context_close(context);
 	list_for_each(struct rank, rank, &context->ranks, link)
-		rank_close(teardown, rank, word, exit);
+		teardown_take_rank(teardown, rank, word, exit);
 	list_for_each(struct segment, segment, &context->segments, link)
-		segment_close(teardown, segment);
+		teardown_take_segment(teardown, segment);
 	list_for_each(struct stream, stream, &context->streams, link)
 		stream_close(teardown, stream);
 	move(&teardown->contexts, &context->link);
 }
 
-static void teardown_start(struct teardown *teardown)
+void teardown_start(struct teardown *teardown)
 {
 	struct session *session = teardown->session;
 	bool is_first = list_is_empty(&session->teardowns);
@@ -351,6 +381,18 @@ int teardown_stream(struct request *request, struct stream *stream)
 	return REQUEST_LATER;
 }
 
+int teardown_thread(struct request *request, struct thread *thread)
+{
+	struct teardown *teardown =
+		teardown_make(request->control, thread->context->session, request);
+
+	if (!teardown)
+		return -ENOMEM;
+	teardown_take_thread(teardown, thread);
+	teardown_start(teardown);
+	return REQUEST_LATER;
+}
+
 int teardown_segment(struct request *request, struct segment *segment)
 {
 	struct teardown *teardown =
@@ -358,7 +400,7 @@ int teardown_segment(struct request *request, struct segment *segment)
 
 	if (!teardown)
 		return -ENOMEM;
-	segment_close(teardown, segment);
+	teardown_take_segment(teardown, segment);
 	teardown_start(teardown);
 	return REQUEST_LATER;
 }
@@ -369,13 +411,13 @@ int teardown_rank(struct request *request, struct rank *rank)
 
 	if (!teardown)
 		return -ENOMEM;
-	rank_close(teardown, rank, MEMBER_LEFT, -1);
+	teardown_take_rank(teardown, rank, MEMBER_LEFT, -1);
 	meetings_check(request->control);
 	teardown_start(teardown);
 	return REQUEST_LATER;
 }
 
-static void notifies_take(struct teardown *teardown, struct notifies *notifies)
+void teardown_take_notifies(struct teardown *teardown, struct notifies *notifies)
 {
 	notifies_close(notifies);
 	teardown->notifies = notifies;
@@ -392,7 +434,7 @@ int teardown_notifies(struct request *request, struct notifies *notifies)
 
 	if (!teardown)
 		return -ENOMEM;
-	notifies_take(teardown, notifies);
+	teardown_take_notifies(teardown, notifies);
 	return REQUEST_LATER;
 }
 
@@ -416,44 +458,6 @@ int teardown_resumed(struct request *request, struct rank *rank)
 	teardown->resumed = rank;
 	teardown_start(teardown);
 	return REQUEST_LATER;
-}
-
-void teardown_lost_segment(struct control *control, struct segment *segment)
-{
-	struct teardown *teardown = teardown_make(control, segment->context->session, NULL);
-
-	if (!teardown) {
-		log_error("no memory to take a segment of pid %d away",
-			  segment->context->session->view.pid);
-		return;
-	}
-	segment_close(teardown, segment);
-	teardown_start(teardown);
-}
-
-void teardown_lost_rank(struct control *control, struct rank *rank)
-{
-	struct teardown *teardown = teardown_make(control, rank->session, NULL);
-
-	if (!teardown) {
-		log_error("no memory to take rank %u of pid %d away", rank->rank,
-			  rank->session->view.pid);
-		return;
-	}
-	rank_close(teardown, rank, MEMBER_LEFT, -1);
-	teardown_start(teardown);
-}
-
-void teardown_lost_notifies(struct control *control, struct notifies *notifies)
-{
-	struct teardown *teardown = teardown_make(control, notifies->context->session, NULL);
-
-	if (!teardown) {
-		log_error("no memory to take notifies of pid %d away",
-			  notifies->context->session->view.pid);
-		return;
-	}
-	notifies_take(teardown, notifies);
 }
 
 int teardown_context(struct request *request, struct context *context)
@@ -494,20 +498,6 @@ int teardown_settle(struct request *request, struct segment *segment, uint64_t o
 	teardown->settle_bytes = bytes;
 	teardown_start(teardown);
 	return REQUEST_LATER;
-}
-
-void teardown_orphans(struct control *control)
-{
-	struct registry *registry = control->registry;
-
-	list_for_each(struct session, session, &registry->sessions, link)
-		for (uint32_t i = 0; i < registry->device_count; i++) {
-			if (!session->contexts[i])
-				continue;
-			list_for_each(struct segment, segment, &session->contexts[i]->segments, link)
-				if ((segment->is_orphan && list_is_empty(&segment->imports)) || lazy_is_stray(segment))
-					teardown_lost_segment(control, segment);
-		}
 }
 
 int teardown_again(struct request *request)

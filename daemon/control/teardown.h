@@ -19,9 +19,11 @@ struct request;
 struct segment;
 struct session;
 struct stream;
+struct thread;
 
 /* Each answers @request when the object is gone. -ENOMEM: nothing has happened. @channels: of one session, by channel->link. */
 int teardown_stream(struct request *request, struct stream *stream);
+int teardown_thread(struct request *request, struct thread *thread);
 int teardown_segment(struct request *request, struct segment *segment);
 int teardown_rank(struct request *request, struct rank *rank);
 /* Imports are lost when it answers; the ids are free when no queued task names them (registry/notify.h). */
@@ -42,7 +44,7 @@ void teardown_lost_notifies(struct control *control, struct notifies *notifies);
 /* Answers @request when no copy touches @bytes at @offset of @segment, which stays. */
 int teardown_settle(struct request *request, struct segment *segment, uint64_t offset,
 		    uint64_t bytes);
-/* Memory that its process has freed and nobody imports any more, buffers whose rank has left: after a restart. */
+/* After a restart: memory that its process has freed and nobody imports any more, buffers and threads whose rank has left. */
 void teardown_orphans(struct control *control);
 /*
  * For a request that comes again after a restart, whose object is gone or going: answers when all

@@ -3,6 +3,7 @@
 #include "control/tenants.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@
 #include "control/control.h"
 #include "control/request.h"
 #include "registry/registry.h"
+#include "registry/session.h"
 #include "registry/tenant.h"
 #include "scheduler/scheduler.h"
 
@@ -111,6 +113,19 @@ int tenants_refuse(struct request *request, enum cause cause, const struct quota
 	text_init(&text, request->text, sizeof(request->text));
 	quota_describe(quota, kind, asked, &text);
 	return status_error(cause);
+}
+
+int tenants_refuse_stream(struct request *request, const struct session *session, int r)
+{
+	if (r == -EUSERS && quota_is_short(session->quota, QUOTA_STREAMS, 1))
+		return tenants_refuse(request, CAUSE_STREAMS, session->quota, QUOTA_STREAMS, 1);
+	if (r == -EUSERS)
+		return tenants_refuse(request, CAUSE_HOST_MEMORY, session->quota, QUOTA_MEMORY, SESSION_STREAM_STRIDE);
+	if (r == -ENOSR || r == -EDQUOT)
+		return request_fail(request, CAUSE_STREAMS,
+				    "this process has %" PRIu32 " streams; there is no room for more (a process has at most %u)",
+				    session->stream_slots.used, HCCLD_STREAMS_PER_SESSION);
+	return r;
 }
 
 int tenants_refuse_region(struct request *request, const struct quota *quota, uint64_t bytes)

@@ -10,6 +10,7 @@
 struct connection;
 struct control;
 struct request;
+struct session;
 struct tenant;
 struct tenant_key;
 
@@ -26,5 +27,7 @@ void tenants_collect(struct control *control, struct tenant *tenant);
 /* Refuses: the limit of @kind is in the way of @asked more. Returns what request_fail() does. */
 int tenants_refuse(struct request *request, enum cause cause, const struct quota *quota,
 		   enum quota_kind kind, uint64_t asked);
+/* Refuses a stream of @session, for which stream_new() has given @r; other errors are passed on. */
+int tenants_refuse_stream(struct request *request, const struct session *session, int r);
 /* Refuses memory of @bytes, or its descriptor, for a communicator. */
 int tenants_refuse_region(struct request *request, const struct quota *quota, uint64_t bytes);

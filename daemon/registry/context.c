@@ -18,6 +18,7 @@
 #include "registry/segment.h"
 #include "registry/session.h"
 #include "registry/tenant.h"
+#include "registry/thread.h"
 
 static struct context *context_make(struct session *session, uint64_t id, uint32_t device,
 				    uint32_t yard_index)
@@ -32,6 +33,7 @@ static struct context *context_make(struct session *session, uint64_t id, uint32
 	list_init(&context->segments);
 	list_init(&context->ranks);
 	list_init(&context->notifies.ranges);
+	list_init(&context->threads);
 	context->session = session;
 	context->id = id;
 	context->device = device;
@@ -149,7 +151,7 @@ void context_remove(struct context *context)
 	struct session *session = context->session;
 
 	assert(list_is_empty(&context->streams) && list_is_empty(&context->segments) &&
-	       list_is_empty(&context->ranks));
+	       list_is_empty(&context->ranks) && list_is_empty(&context->threads));
 	notifies_drop_all(context);
 	records_remove(session->registry->records, RECORD_CONTEXT, context->record);
 	slots_give(&session->tenant->contexts, context->view.index);
@@ -164,6 +166,8 @@ struct context *context_free(struct context *context)
 
 	if (!context)
 		return NULL;
+	list_for_each(struct thread, thread, &context->threads, link)
+		free(thread);
 	list_for_each(struct stream, stream, &context->streams, link)
 		free(stream);
 	list_for_each(struct segment, segment, &context->segments, link)
@@ -246,36 +250,65 @@ static int stream_charge(struct session *session)
 	return 0;
 }
 
-int stream_new(struct context *context, struct stream **ret_stream)
+int stream_reserve(struct context *context, uint32_t *ret_index)
 {
 	struct session *session = context->session;
-	struct records *records = session->registry->records;
-	struct record_stream record = { .session = session->view.id, .context = context->id };
-	uint32_t place;
+	uint32_t index;
 	int r;
 
 	if (stream_charge(session) < 0)
 		return -EUSERS;
-	if (slots_take(&session->stream_slots, &record.index) < 0) {
+	if (slots_take(&session->stream_slots, &index) < 0) {
 		stream_refund(session);
 		return -ENOSR;
 	}
-	r = stream_prepare(context, record.index);
-	if (r == 0)
-		r = records_add(records, RECORD_STREAM, &record, &place);
+	r = stream_prepare(context, index);
 	if (r < 0) {
-		memfd_punch(session->region_fd, stream_offset(record.index), SESSION_STREAM_STRIDE);
-		slots_give(&session->stream_slots, record.index);
-		stream_refund(session);
+		stream_unreserve(context, index);
 		return r;
 	}
-	r = stream_publish(context, record.index, place, ret_stream);
-	if (r < 0) {
+	*ret_index = index;
+	return 0;
+}
+
+void stream_unreserve(struct context *context, uint32_t index)
+{
+	struct session *session = context->session;
+
+	memfd_punch(session->region_fd, stream_offset(index), SESSION_STREAM_STRIDE);
+	slots_give(&session->stream_slots, index);
+	stream_refund(session);
+}
+
+int stream_open(struct context *context, uint32_t index, struct stream **ret_stream)
+{
+	struct record_stream record = { .session = context->session->view.id,
+					.context = context->id,
+					.index = index };
+	struct records *records = context->session->registry->records;
+	uint32_t place;
+	int r;
+
+	r = records_add(records, RECORD_STREAM, &record, &place);
+	if (r < 0)
+		return r;
+	r = stream_publish(context, index, place, ret_stream);
+	if (r < 0)
 		records_remove(records, RECORD_STREAM, place);
-		memfd_punch(session->region_fd, stream_offset(record.index), SESSION_STREAM_STRIDE);
-		slots_give(&session->stream_slots, record.index);
-		stream_refund(session);
-	}
+	return r;
+}
+
+int stream_new(struct context *context, struct stream **ret_stream)
+{
+	uint32_t index;
+	int r;
+
+	r = stream_reserve(context, &index);
+	if (r < 0)
+		return r;
+	r = stream_open(context, index, ret_stream);
+	if (r < 0)
+		stream_unreserve(context, index);
 	return r;
 }
 

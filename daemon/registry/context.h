@@ -21,6 +21,7 @@ struct context {
 	uint32_t record;
 	struct list streams, segments, ranks;
 	struct notify_table notifies;
+	struct list threads; /* thread.h */
 	struct view_context view;
 };
 
@@ -29,6 +30,7 @@ struct stream {
 	struct context *context;
 	uint32_t index; /* place in the session region */
 	uint32_t record;
+	uint32_t thread_count; /* threads that use it */
 	bool is_closing;
 	uint32_t cores, cores_record; /* cores.h */
 	struct stream_ring *ring;
@@ -49,6 +51,10 @@ struct context *context_free(struct context *context);
 
 /* -ENOSR: no place left; -EUSERS: the tenant may not have more streams or memory; others from backing it. */
 int stream_new(struct context *context, struct stream **ret_stream);
+/* The same in two steps, of which the first leaves no record; undone by stream_unreserve(). */
+int stream_reserve(struct context *context, uint32_t *ret_index);
+void stream_unreserve(struct context *context, uint32_t index);
+int stream_open(struct context *context, uint32_t index, struct stream **ret_stream);
 int stream_restore(struct context *context, uint32_t index);
 /* Frees the pages of its place; any thread. */
 void stream_punch(struct stream *stream);

@@ -43,7 +43,7 @@ struct quota {
 	char cgroup[HCCLD_CGROUP_MAX];
 	uint64_t used[QUOTA_KINDS];
 	/* no settings: of tables of the daemon's that one user must not fill (HCCLD_*_PER_USER) */
-	uint32_t exports, imports, tenants, contexts, ranks, joiners;
+	uint32_t exports, imports, tenants, contexts, ranks, joiners, threads;
 	uint64_t buffer_bytes; /* address space of HCCL buffers */
 	struct view_share share; /* of the engine */
 	uint32_t references;

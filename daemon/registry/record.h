@@ -184,6 +184,7 @@ struct record_notifies {
 struct record_thread {
 	uint64_t session, context;
 	uint64_t id, rank; /* within the session; rank 0: none */
+	uint64_t request;  /* id of the request that made it: it may come again */
 	uint32_t engine, stream, first_notify, notify_count;
 	uint32_t is_own_stream, reserved; /* made with it, and goes with it */
 	_Atomic uint64_t valid;

@@ -21,6 +21,7 @@
 #include "registry/session.h"
 #include "registry/share.h"
 #include "registry/tenant.h"
+#include "registry/thread.h"
 
 static void record_drop(struct registry *registry, enum record_kind kind, uint32_t index,
 			const char *what, uint64_t id, int error)
@@ -358,6 +359,28 @@ static void restore_channels(struct registry *registry)
 	channels_restored(registry);
 }
 
+static void restore_threads(struct registry *registry)
+{
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_THREAD); i++) {
+		const struct record_thread *record =
+			records_get(registry->records, RECORD_THREAD, i);
+		struct context *context;
+		struct session *session;
+		int r;
+
+		if (!record)
+			continue;
+		context = context_find(registry, record->session, record->context, &session);
+		r = context ? thread_restore(context, i) : -ENOENT;
+		if (r == 0)
+			continue;
+		/* its stream is missing: it was being made, or going, and who asked for that asks again */
+		if (session && r != -ENOENT)
+			session->is_broken = true;
+		records_remove(registry->records, RECORD_THREAD, i);
+	}
+}
+
 /* Records of extents whose communicator is not there. */
 static void drop_extents(struct registry *registry)
 {
@@ -392,6 +415,7 @@ void registry_restore(struct registry *registry)
 	restore_ranks(registry);
 	lazy_restore(registry);
 	restore_channels(registry);
+	restore_threads(registry);
 	drop_extents(registry);
 	list_for_each(struct comm, comm, &registry->comms, link)
 		if (comm->state == COMM_READY)

@@ -64,6 +64,8 @@ void numbers_learn(struct numbers *numbers, const Hccld__Control__Reply *reply)
 			numbers_add(numbers, reply->describe_channel->buffer->segment);
 		for (size_t i = 0; i < reply->describe_channel->n_memories && i < 2; i++)
 			numbers_add(numbers, reply->describe_channel->memories[i]->segment);
+	case HCCLD__CONTROL__REPLY__BODY_CREATE_THREAD:
+		numbers_add(numbers, reply->create_thread->thread);
 		break;
 	case HCCLD__CONTROL__REPLY__BODY_GET_ROOT_INFO:
 		numbers->key = reply->get_root_info->key;
@@ -311,6 +313,7 @@ static size_t pack_status(struct parts *parts, unsigned char *data)
 static size_t pack_list(struct parts *parts, unsigned char *data)
 {
 	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100, 120, 121, 122 };
+	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100, 110 };
 	START(parts, List, list, LIST);
 	uint8_t mode = input_byte(parts->input);
 
@@ -474,6 +477,28 @@ static size_t pack_reset_notifies(struct parts *parts, unsigned char *data)
 	return PACK(parts, data);
 }
 
+/* ---- threads ---- */
+
+static size_t pack_create_thread(struct parts *parts, unsigned char *data)
+{
+	START(parts, CreateThread, create_thread, CREATE_THREAD);
+	uint8_t mode = input_byte(parts->input);
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.rank = mode & 1 ? numbers_take(parts->numbers, parts->input) : 0;
+	message.engine = mode >> 1 & 7;
+	message.notify_count = mode & 0x10 ? (uint32_t)input_size(parts->input) : mode >> 5;
+	message.stream = mode & 0x20 ? input_byte(parts->input) % 5 : mode & 0x40 ? (uint32_t)input_size(parts->input) : 0;
+	return PACK(parts, data);
+}
+
+static size_t pack_destroy_thread(struct parts *parts, unsigned char *data)
+{
+	START(parts, DestroyThread, destroy_thread, DESTROY_THREAD);
+	message.thread = numbers_take(parts->numbers, parts->input);
+	return PACK(parts, data);
+}
+
 /* ---- settings and administration ---- */
 
 static size_t pack_get_config(struct parts *parts, unsigned char *data)
@@ -553,6 +578,8 @@ size_t message_make(struct input *input, const struct numbers *numbers, uint64_t
 		pack_create_notifies, pack_free_notifies, pack_reset_notifies,
 		pack_take_cores,    pack_give_cores,	  pack_register_memory,	 pack_unregister_memory, pack_offer_channels,
 		pack_await_channels, pack_describe_channel, pack_close_channels, pack_map_import,
+		pack_take_cores,    pack_give_cores,
+		pack_create_thread, pack_destroy_thread,
 		/* what the rest needs, once more */
 		pack_open_context,
 	};

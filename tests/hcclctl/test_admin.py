@@ -19,8 +19,8 @@ import unittest
 
 SOURCE, BUILD = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
 HCCLD, HCCLCTL = str(BUILD / "daemon/hccld"), str(BUILD / "hcclctl/hcclctl")
-RANK, CIRCLE, VALUE_WAIT, TOUCH_BUFFER, NOTIFIES = (str(BUILD / "tests/hcclctl" / name)
-                                                     for name in ("admin_rank", "circle", "value_wait", "touch_buffer", "notifies"))
+RANK, CIRCLE, VALUE_WAIT, TOUCH_BUFFER, NOTIFIES, THREADS = (
+    str(BUILD / "tests/hcclctl" / name) for name in ("admin_rank", "circle", "value_wait", "touch_buffer", "notifies", "threads"))
 COMPLETION = SOURCE / "hcclctl/completion.bash"
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 SCALE = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
@@ -144,6 +144,32 @@ class Streams(Case):
         self.assertEqual((limits["notifies"]["used"], limits["notifies"]["top_held"]), (4, 4))
         process.kill()
         wait_for(lambda: not self.json("notifies")["notifies"], "nothing stays")
+    def test_threads(self):
+        self.start()
+        self.assertEqual(self.json("threads"), {"threads": []})
+        self.assertEqual(self.ctl("threads").stdout, "there is no thread\n")
+        jobs = self.job(THREADS, 1) + self.job(THREADS, 1)
+        threads = [t for t in self.json("threads")["threads"] if t["pid"] == jobs[0].pid]
+        comm = [c for c in self.json("comms")["comms"] if c["members"][0]["pid"] == jobs[0].pid][0]
+        self.assertEqual([(t["engine"], t["comm"], t["comm_name"], t["rank"], t["notifies"], t["own_stream"], t["queued_tasks"])
+                          for t in threads],
+                         [("AICPU_TS", comm["comm"], comm["name"], 0, 3, True, 2), ("AICPU_TS", comm["comm"], comm["name"], 0, 3, True, 0),
+                          ("CPU_TS", comm["comm"], comm["name"], 0, 2, False, 0), ("CPU", 0, "", 0, 7, True, 0)])
+        self.assertEqual(len({t["stream"] for t in threads}), 4)
+        self.assertEqual([bool(t["head"]) for t in threads], [True, False, False, False])
+        self.assertEqual((threads[0]["process"], threads[0]["device"], threads[0]["moving"]), ("threads", 0, False))
+        table = self.ctl("threads").stdout
+        self.assertEqual(table.count("AICPU_TS"), 4)
+        self.assertIn(comm["name"], table)
+        self.assertEqual(len(self.json("threads")["threads"]), 8)
+        self.assertEqual({t["pid"] for t in self.json("threads", "--pid", str(jobs[1].pid))["threads"]}, {jobs[1].pid})
+        session = str(threads[0]["session"])
+        self.assertEqual(len(self.json("threads", "--session", session)["threads"]), 4)
+        self.assertEqual(self.ctl("threads", "--pid", "1").returncode, 1)
+        self.assertEqual(self.ctl("threads", "--pid", "x").returncode, 2)
+        for job in jobs:
+            job.kill()
+        wait_for(lambda: self.json("threads") == {"threads": []}, "they end with their processes")
 
     def test_what_is_no_transfer_has_a_name(self):
         self.start()

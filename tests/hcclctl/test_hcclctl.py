@@ -26,7 +26,7 @@ HCCLD = str(BUILD / "daemon" / "hccld")
 MAN = pathlib.Path(__file__).resolve().parents[2] / "man"
 FAKE = str(BUILD / "tests" / "hcclctl" / "fake_daemon")
 QUERIES = ["status", "ps", "comms", "devices", "waiting"]
-ADMIN = ["streams", "notifies", "kill", "drain", "undrain", "ping", "monitor"]
+ADMIN = ["streams", "notifies", "threads", "kill", "drain", "undrain", "ping", "monitor"]
 COMMANDS = QUERIES + ADMIN + ["limits", "mem", "resources", "config", "log", "run", "env", "version"]
 
 

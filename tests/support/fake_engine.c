@@ -18,6 +18,7 @@
 #include "client/device.h"
 #include "client/error.h"
 #include "client/segment.h"
+#include "client/thread.h"
 #include "tests/support/test.h"
 
 #define SEGMENTS_MAX 4096u
@@ -62,6 +63,13 @@ int hccld_session_need(uint64_t feature, const char *what, struct hccld_session 
 	(void)feature;
 	(void)what;
 	return hccld_session_get(ret_session);
+}
+
+void hccld_thread_describe_wait(struct hccld_stream *stream, const struct fault *fault, char *buffer, size_t size)
+{
+	(void)stream;
+	(void)fault;
+	*buffer = size ? 0 : *buffer;
 }
 
 int hccld_session_get(struct hccld_session **ret_session)

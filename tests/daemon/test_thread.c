@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads of programs' own operators, by requests as they are on the wire: wrong ones, and what goes with what. */
+#include <string.h>
+
+#include "proto/feature.h"
+#include "proto/status.h"
+#include "tests/support/private_daemon.h"
+#include "tests/support/raw_client.h"
+#include "tests/support/test.h"
+
+static struct private_daemon private_daemon;
+
+static void start(const char *config)
+{
+	const char *const options[] = { "--devices", "2", "--log-level", "error", NULL };
+
+	check_eq_int(private_daemon_start(&private_daemon, options, config), 0);
+}
+
+static void stop(void)
+{
+	check_eq_int(private_daemon_stop(&private_daemon), 0);
+}
+
+struct wish {
+	uint64_t context, rank;
+	uint32_t engine, notifies, stream;
+};
+
+struct made {
+	uint64_t thread, segment;
+	uint32_t stream, first;
+};
+
+/* The cause; @text must be in what is said. */
+static uint32_t create(struct raw_client *client, struct wish wish, const char *text, struct made *ret_made)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__CreateThread message = HCCLD__CONTROL__CREATE_THREAD__INIT;
+	struct raw_reply reply;
+	uint32_t cause;
+
+	message.context = wish.context;
+	message.rank = wish.rank;
+	message.engine = wish.engine;
+	message.notify_count = wish.notifies;
+	message.stream = wish.stream;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_THREAD;
+	request.create_thread = &message;
+	raw_call(client, &request, &reply);
+	cause = reply.message->cause;
+	if (cause) {
+		check_str_contains(reply.message->text, text ? text : "(none)");
+	} else if (ret_made) {
+		ret_made->thread = reply.message->create_thread->thread;
+		ret_made->stream = reply.message->create_thread->stream;
+		ret_made->segment = reply.message->create_thread->notify_segment;
+		ret_made->first = reply.message->create_thread->first_notify;
+	}
+	raw_reply_free(&reply);
+	return cause;
+}
+
+static uint32_t destroy(struct raw_client *client, uint64_t thread)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__DestroyThread message = HCCLD__CONTROL__DESTROY_THREAD__INIT;
+	struct raw_reply reply;
+	uint32_t cause;
+
+	message.thread = thread;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_DESTROY_THREAD;
+	request.destroy_thread = &message;
+	raw_call(client, &request, &reply);
+	cause = reply.message->cause;
+	raw_reply_free(&reply);
+	return cause;
+}
+
+static uint32_t destroy_stream(struct raw_client *client, uint32_t stream)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__DestroyStream message = HCCLD__CONTROL__DESTROY_STREAM__INIT;
+	struct raw_reply reply;
+	uint32_t cause;
+
+	message.stream = stream;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_DESTROY_STREAM;
+	request.destroy_stream = &message;
+	raw_call(client, &request, &reply);
+	cause = reply.message->cause;
+	raw_reply_free(&reply);
+	return cause;
+}
+
+/* How many threads a tool sees, page by page; *ret_notifies: of all. */
+static uint32_t count(uint32_t *ret_notifies)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
+	uint32_t threads = 0, notifies = 0;
+	struct raw_client tool;
+	struct raw_reply reply;
+
+	raw_client_start_with(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL, HCCLD_FEATURES);
+	list.kind = HCCLD__CONTROL__LIST__KIND__THREADS;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST;
+	request.list = &list;
+	do {
+		raw_call(&tool, &request, &reply);
+		check_eq_uint(reply.message->cause, 0);
+		threads += (uint32_t)reply.message->list->n_threads;
+		for (size_t i = 0; i < reply.message->list->n_threads; i++)
+			notifies += reply.message->list->threads[i]->notify_count;
+		list.after = reply.message->list->next;
+		raw_reply_free(&reply);
+	} while (list.after);
+	raw_client_stop(&tool);
+	if (ret_notifies)
+		*ret_notifies = notifies;
+	return threads;
+}
+
+static uint64_t join_alone(struct raw_client *client, uint64_t context)
+{
+	struct raw_reply reply;
+	struct raw_root root;
+	uint64_t rank;
+
+	raw_root_info(client, &root);
+	raw_join_send(client, &root, 0, 1, context, 0);
+	check_eq_int(raw_receive(client, &reply), 0);
+	check_eq_uint(reply.message->cause, 0);
+	rank = reply.message->join_comm->rank;
+	raw_reply_free(&reply);
+	return rank;
+}
+
+TEST(wrong_requests_for_threads_are_refused)
+{
+	struct raw_client client, other;
+	uint64_t context, context2, rank;
+	uint32_t stream;
+	struct made made;
+
+	start(NULL);
+	raw_client_start_with(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	raw_client_start_with(&other, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	context = raw_open_context(&client, 0);
+	context2 = raw_open_context(&client, 1);
+	rank = join_alone(&client, context);
+	stream = raw_create_stream(&client, context);
+	check_eq_uint(create(&client, (struct wish){ .context = 77 }, "context is gone", NULL), CAUSE_BAD_HANDLE);
+	check_eq_uint(create(&other, (struct wish){ .context = context }, "context is gone", NULL), CAUSE_BAD_HANDLE);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .rank = rank + 1 }, "no such rank", NULL), CAUSE_BAD_HANDLE);
+	check_eq_uint(create(&client, (struct wish){ .context = context2, .rank = rank }, "device of its communicator", NULL),
+		      CAUSE_ARGUMENT);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .engine = 6 }, "engine 6", NULL), CAUSE_ARGUMENT);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 1025 }, "1025 notifies", NULL), CAUSE_ARGUMENT);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .stream = stream + 2 }, "no such stream", NULL), CAUSE_BAD_HANDLE);
+	check_eq_uint(create(&client, (struct wish){ .context = context2, .stream = stream + 1 }, "no such stream", NULL),
+		      CAUSE_BAD_HANDLE);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .stream = UINT32_MAX }, "no such stream", NULL), CAUSE_BAD_HANDLE);
+	check_eq_uint(count(NULL), 0);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .rank = rank, .notifies = 3 }, NULL, &made), 0);
+	check_ne_uint(made.segment, 0);
+	check_eq_uint(destroy(&other, made.thread), CAUSE_NOT_FOUND);
+	check_eq_uint(destroy(&client, made.thread + 1), CAUSE_NOT_FOUND);
+	check_eq_uint(destroy(&client, 0), CAUSE_NOT_FOUND);
+	check_eq_uint(count(NULL), 1);
+	check_eq_uint(destroy(&client, made.thread), 0);
+	check_eq_uint(destroy(&client, made.thread), CAUSE_NOT_FOUND);
+	check_eq_uint(count(NULL), 0);
+	raw_client_stop(&other);
+	raw_client_stop(&client);
+	stop();
+}
+
+TEST(a_thread_goes_with_what_it_is_made_of)
+{
+	struct made of_rank, alone, wrapped, twice, on_other;
+	uint64_t context, rank;
+	struct raw_client client;
+	uint32_t stream, notifies;
+
+	start(NULL);
+	raw_client_start_with(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	context = raw_open_context(&client, 0);
+	rank = join_alone(&client, context);
+	stream = raw_create_stream(&client, context);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .rank = rank, .notifies = 3 }, NULL, &of_rank), 0);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 4 }, NULL, &alone), 0);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .stream = stream + 1, .notifies = 5 }, NULL, &wrapped), 0);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .rank = rank, .stream = stream + 1, .notifies = 6 }, NULL, &twice), 0);
+	/* on the stream of another thread, of a rank that goes before it */
+	check_eq_uint(create(&client, (struct wish){ .context = context, .stream = of_rank.stream + 1 }, NULL, &on_other), 0);
+	check_eq_uint(wrapped.stream, stream);
+	check_eq_uint(count(&notifies), 5);
+	check_eq_uint(notifies, 18);
+	raw_leave(&client, rank);
+	check_eq_uint(count(&notifies), 2);
+	check_eq_uint(notifies, 9);
+	check_eq_uint(destroy_stream(&client, of_rank.stream), CAUSE_BAD_HANDLE);
+	check_eq_uint(destroy(&client, on_other.thread), CAUSE_NOT_FOUND);
+	raw_destroy_stream(&client, stream);
+	check_eq_uint(count(&notifies), 1);
+	check_eq_uint(destroy(&client, wrapped.thread), CAUSE_NOT_FOUND);
+	/* a liar's own loss: the stream of a thread can be destroyed, and takes it along */
+	raw_destroy_stream(&client, alone.stream);
+	check_eq_uint(count(NULL), 0);
+	for (int i = 0; i < 300; i++)
+		check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = i % 2 }, NULL, &alone), 0);
+	check_eq_uint(count(&notifies), 300);
+	check_eq_uint(notifies, 150);
+	raw_close_context(&client, context);
+	check_eq_uint(count(NULL), 0);
+	raw_client_stop(&client);
+	stop();
+}
+
+TEST(threads_have_limits)
+{
+	uint64_t context;
+	struct raw_client client;
+	struct made made = { 0 };
+	uint32_t stream;
+
+	start("[limits]\nstreams_per_tenant = 2\nnotifies_per_tenant = 10\n");
+	raw_client_start_with(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	context = raw_open_context(&client, 0);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 11 }, "notifies_per_tenant", NULL), CAUSE_NOTIFIES);
+	stream = raw_create_stream(&client, context);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 10 }, NULL, &made), 0);
+	check_eq_uint(create(&client, (struct wish){ .context = context }, "streams_per_tenant", NULL), CAUSE_STREAMS);
+	check_eq_uint(destroy(&client, made.thread), 0);
+	raw_destroy_stream(&client, stream);
+	/* the notifies of a thread that could not have a stream are back */
+	stream = raw_create_stream(&client, context);
+	raw_create_stream(&client, context);
+	for (int i = 0; i < 3; i++)
+		check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 10 }, "streams_per_tenant", NULL), CAUSE_STREAMS);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 10, .stream = stream + 1 }, NULL, &made), 0);
+	check_eq_uint(destroy(&client, made.thread), 0);
+	/* threads that cost nothing else */
+	for (uint32_t i = 0; i < HCCLD_THREADS_PER_SESSION; i++)
+		check_eq_uint(create(&client, (struct wish){ .context = context, .stream = stream + 1 }, NULL, &made), 0);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .stream = stream + 1 }, "4096 threads", NULL), CAUSE_LIMIT);
+	check_eq_uint(count(NULL), HCCLD_THREADS_PER_SESSION);
+	raw_destroy_stream(&client, stream);
+	check_eq_uint(count(NULL), 0);
+	raw_client_stop(&client);
+	stop();
+}
