@@ -188,30 +188,28 @@ void users_take_turns(void *data)
 {
 	struct control *control = data;
 	uint64_t since = clock_now_ns(), soonest = UINT64_MAX;
-	uint32_t held_back = 0, waiting = 0;
+	struct list held_back;
+	bool is_over;
 
-	list_for_each(struct user, user, &control->turns, turn)
-		waiting++;
-	/* until the time is over, or nobody is left but those who have to wait */
-	while (waiting && held_back < waiting && clock_now_ns() - since < TURNS_NS) {
+	list_init(&held_back);
+	/* what is read in a turn may end any user, also one that waits: it leaves whatever list it is in */
+	while (!list_is_empty(&control->turns) && clock_now_ns() - since < TURNS_NS) {
 		struct user *user = list_entry(control->turns.next, struct user, turn);
 		uint64_t delay = user_delay_ms(user);
 
 		if (!delay) {
-			held_back = 0;
-			soonest = UINT64_MAX;
 			user_take_turn(user);
-			waiting -= list_is_empty(&user->turn);
 			continue;
 		}
-		held_back++;
 		if (delay < soonest)
 			soonest = delay;
 		list_remove(&user->turn);
-		list_append(&control->turns, &user->turn);
+		list_append(&held_back, &user->turn);
 	}
-	if (waiting)
-		loop_timer_start(control->turn_timer, held_back < waiting ? 0 : soonest, 0);
+	is_over = list_is_empty(&control->turns);
+	list_splice(&control->turns, &held_back);
+	if (!list_is_empty(&control->turns))
+		loop_timer_start(control->turn_timer, is_over ? soonest : 0, 0);
 }
 
 /* ---- jobs ---- */
