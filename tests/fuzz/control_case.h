@@ -20,6 +20,7 @@ struct numbers {
 		unsigned char bytes[HCCLD_KEY_BYTES_MAX];
 		size_t size;
 	} exports[EXPORT_KEYS];
+	uint64_t rank; /* that has joined last */
 	uint64_t key;
 	unsigned char secret[32];
 };

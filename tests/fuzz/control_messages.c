@@ -39,6 +39,7 @@ void numbers_learn(struct numbers *numbers, const Hccld__Control__Reply *reply)
 		break;
 	case HCCLD__CONTROL__REPLY__BODY_JOIN_COMM:
 		numbers_add(numbers, reply->join_comm->rank);
+		numbers->rank = reply->join_comm->rank;
 		break;
 	case HCCLD__CONTROL__REPLY__BODY_LIST:
 		numbers_add(numbers, reply->list->next);
@@ -141,8 +142,14 @@ static size_t pack_allocate_segment(struct parts *parts, unsigned char *data)
 	if (message.kind == 4)
 		message.kind = HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__EVENT;
 	message.bytes = input_size(parts->input);
-	if (input_byte(parts->input) % 4 == 3)
+	switch (input_byte(parts->input) % 4) {
+	case 2:
 		message.lazy_rank = numbers_take(parts->numbers, parts->input);
+		break;
+	case 3:
+		message.lazy_rank = parts->numbers->rank;
+		break;
+	}
 	return PACK(parts, data);
 }
 
