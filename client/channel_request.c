@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "client/comm.h"
+#include "client/environment.h"
 #include "client/error.h"
 #include "client/session.h"
 #include "client/strict.h"
@@ -144,6 +145,17 @@ int hccld_channel_request_offer(uint64_t rank, uint32_t engine, uint64_t buffer,
 
 /* ---- waiting ---- */
 
+/* Which variable has set the limit is known here alone. */
+static int await_one(struct hccld_session *session, struct hccld_call *call)
+{
+	int r = hccld_call_wait(session->connection, call);
+
+	if (status_cause(r) != CAUSE_CHANNEL_TIMEOUT || !call->reply)
+		return r;
+	return hccld_error(CAUSE_CHANNEL_TIMEOUT, "%s; %s sets the limit", call->reply->text,
+			   hccld_environment_connect_is_ms() ? "HCCLD_CONNECT_TIMEOUT_MS" : "HCCL_CONNECT_TIMEOUT");
+}
+
 int hccld_channel_request_await(const uint64_t *ids, uint32_t count, uint32_t timeout_ms)
 {
 	const uint32_t parts = (count + HCCLD_AWAITED_MAX - 1) / HCCLD_AWAITED_MAX;
@@ -175,7 +187,7 @@ int hccld_channel_request_await(const uint64_t *ids, uint32_t count, uint32_t ti
 		if (r < 0)
 			(void)hccld_call_wait(session->connection, &calls[i]);
 		else
-			r = hccld_call_wait(session->connection, &calls[i]);
+			r = await_one(session, &calls[i]);
 		hccld_call_end(&calls[i]);
 	}
 	hccld_error_mute(false);

@@ -245,7 +245,7 @@ static const char *fault_solution(const struct fault *fault, char *buffer, size_
 			 fault->peer_pid);
 		return buffer;
 	}
-	if (fault->cause != CAUSE_PEER_LEFT)
+	if (fault->cause != CAUSE_PEER_LEFT || fault->direction >= ITEM_COPY)
 		return NULL;
 	snprintf(buffer, size,
 		 "rank %u's list lacks the %s, or it called HcclCommDestroy too early: let it post the %s, and synchronize its streams before it destroys the communicator.",

@@ -147,6 +147,11 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 		       uint64_t number, struct view_segment *source_segment);
 /* Fills what both ends know: ranks, pid and exit of the peer. @direction 0: a barrier. */
 struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank, uint32_t peer, uint8_t direction);
+/*
+ * task.c: why the memory that a task names is not there. Of an import that is lost its owner's cause, with rank and process if it came with a
+ * channel; else @fault is left as it is.
+ */
+void fault_explain_lost(struct fault *fault, struct view_session *session, uint64_t segment);
 
 /* pending.c: bytes of the offers @first to @last, which are in the ring. */
 uint64_t pending_bytes(const struct pair_ring *ring, uint64_t first, uint64_t last);

@@ -260,8 +260,11 @@ static int write_run(struct batch *batch)
 	if (r < 0)
 		return r;
 	if (!place.address) {
-		struct fault fault = { .cause = CAUSE_NOT_DEVICE_MEMORY };
+		struct fault fault = { .cause = CAUSE_NOT_DEVICE_MEMORY, .direction = ITEM_COPY, .local_bytes = sizeof(uint64_t) };
 
+		fault_explain_lost(&fault, batch->context->session, read_once(place.item->segment));
+		if (!fault.comm)
+			fault.direction = 0;
 		stream_fault(batch->ring, &fault);
 		return 1;
 	}

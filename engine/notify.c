@@ -137,18 +137,12 @@ struct fault notify_fault(struct batch *batch, enum cause cause, uint64_t waited
 	return fault;
 }
 
-/* An import goes with its owner, everything else with its context. */
-static enum cause gone_cause(struct view_session *session, uint64_t id)
-{
-	const struct view_segment *segment = &session->segments[VIEW_INDEX(id) % HCCLD_SEGMENTS_PER_SESSION];
-
-	return atomic_load_explicit(&segment->id, memory_order_acquire) == id && segment->is_import ? CAUSE_PEER_MEMORY : CAUSE_ABORTED;
-}
-
-static int notify_fail(struct batch *batch, enum cause cause)
+/* @missing: the segment that is not there, or 0. An import goes with its owner, everything else with its context. */
+static int notify_fail(struct batch *batch, enum cause cause, uint64_t missing)
 {
 	struct fault fault = notify_fault(batch, cause, 0);
 
+	fault_explain_lost(&fault, batch->context->session, missing);
 	stream_fault(batch->ring, &fault);
 	return 1;
 }
@@ -170,7 +164,7 @@ int notify_run(struct batch *batch)
 	if (atomic_load_explicit(&task_slot(batch)->outcome, memory_order_relaxed))
 		return 1;
 	if (!place.address)
-		return notify_fail(batch, gone_cause(session, read_once(place.item->segment)));
+		return notify_fail(batch, CAUSE_ABORTED, read_once(place.item->segment));
 	batch->engine->host.guard_begin();
 	done = notify_try(batch, &place);
 	if (!done)
@@ -178,7 +172,7 @@ int notify_run(struct batch *batch)
 	if (!done && !failed)
 		context_await(batch, place.address);
 	session_guard_end(batch->engine, session);
-	return failed ? notify_fail(batch, failed < CAUSE_COUNT ? (enum cause)failed : CAUSE_PEER_LEFT) : done;
+	return failed ? notify_fail(batch, failed < CAUSE_COUNT ? (enum cause)failed : CAUSE_PEER_LEFT, 0) : done;
 }
 
 void notify_recover(struct batch *batch)

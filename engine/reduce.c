@@ -25,6 +25,7 @@ struct reduction {
 	uint32_t type, op, width;
 	unsigned char *to;
 	const unsigned char *from;
+	uint64_t missing; /* segment that is not there; 0: none */
 };
 
 static bool ranges_overlap(const unsigned char *a, const unsigned char *b, uint64_t bytes)
@@ -32,17 +33,6 @@ static bool ranges_overlap(const unsigned char *a, const unsigned char *b, uint6
 	uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
 
 	return x != y && (x < y ? y - x : x - y) < bytes;
-}
-
-/* Why the memory of an item is not there: what was imported is gone with its owner. */
-static enum cause missing_cause(struct view_session *session, uint64_t id)
-{
-	const struct view_segment *segment = &session->segments[VIEW_INDEX(id) % HCCLD_SEGMENTS_PER_SESSION];
-
-	return atomic_load_explicit(&segment->id, memory_order_acquire) == id && segment->is_import &&
-			       atomic_load_explicit(&segment->retired, memory_order_relaxed)
-		       ? CAUSE_PEER_MEMORY
-		       : CAUSE_NOT_DEVICE_MEMORY;
 }
 
 /* -EPROTO, or 0 with *@ret_cause: why it cannot be done. Everything that a client can write is read once. */
@@ -68,7 +58,8 @@ static int reduction_open(struct batch *batch, struct reduction *ret_reduction, 
 	}
 	ret_reduction->width = data_type_size(ret_reduction->type);
 	if (!to_segment || !from_segment) {
-		*ret_cause = missing_cause(session, to_segment ? from_id : to_id);
+		*ret_cause = CAUSE_NOT_DEVICE_MEMORY;
+		ret_reduction->missing = to_segment ? from_id : to_id;
 		return 0;
 	}
 	/* addresses: memory that was imported is the exporter's */
@@ -84,6 +75,7 @@ static int reduction_fail(struct batch *batch, const struct reduction *reduction
 	struct fault fault = { .cause = cause, .direction = ITEM_REDUCE, .local_bytes = reduction->bytes,
 			       .local_type = (uint8_t)reduction->type };
 
+	fault_explain_lost(&fault, batch->context->session, reduction->missing);
 	stream_fault(batch->ring, &fault);
 	return 1;
 }

@@ -89,6 +89,30 @@ void member_fault(struct comm_member *member, const struct fault *fault)
 	atomic_store_explicit(&member->async, 2, memory_order_release);
 }
 
+void fault_explain_lost(struct fault *fault, struct view_session *session, uint64_t id)
+{
+	const struct view_segment *segment = &session->segments[VIEW_INDEX(id) % HCCLD_SEGMENTS_PER_SESSION];
+	enum cause cause = CAUSE_PEER_MEMORY;
+	struct fault of_peer;
+	uint32_t word;
+
+	/* acquire: the owner is there before the segment is retired */
+	if (!id || atomic_load_explicit(&segment->id, memory_order_acquire) != id || !segment->is_import ||
+	    !atomic_load_explicit(&segment->retired, memory_order_acquire))
+		return;
+	fault->cause = cause;
+	if (!segment->comm)
+		return;
+	word = atomic_load_explicit(&segment->comm->region->members[segment->peer].word, memory_order_acquire);
+	if (word != MEMBER_ALIVE)
+		cause = word == MEMBER_DEAD ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT;
+	of_peer = pair_fault(segment->comm, cause, segment->rank, segment->peer, fault->direction);
+	of_peer.item = fault->item;
+	of_peer.local_bytes = fault->local_bytes;
+	of_peer.local_type = fault->local_type;
+	*fault = of_peer;
+}
+
 /* The place that ITEM_COPY @index copies from. -EPROTO: there is none. */
 static int copy_source(struct batch *batch, uint32_t index, struct view_segment **ret_segment, uint64_t bytes, uint64_t *ret_offset)
 {
@@ -104,8 +128,8 @@ static int copy_source(struct batch *batch, uint32_t index, struct view_segment 
 	return 0;
 }
 
-/* Ends a copy, with an error unless @cause is CAUSE_NONE. Its cursor is its commit: until then it may run again. */
-static int copy_end(struct batch *batch, struct item *item, uint64_t bytes, enum cause cause)
+/* Ends a copy, with an error unless @cause is CAUSE_NONE; @missing: the segment that is not there, or 0. Its cursor is its commit: until then it may run again. */
+static int copy_end(struct batch *batch, struct item *item, uint64_t bytes, enum cause cause, uint64_t missing)
 {
 	struct fault fault = { .cause = cause, .item = item->list_index, .local_bytes = bytes };
 
@@ -115,6 +139,7 @@ static int copy_end(struct batch *batch, struct item *item, uint64_t bytes, enum
 		fault.comm = batch->rank->comm->id;
 		fault.rank = fault.peer = batch->rank->rank;
 	}
+	fault_explain_lost(&fault, batch->context->session, missing);
 	if (cause)
 		stream_fault(batch->ring, &fault);
 	CRASH_POINT(14);
@@ -139,7 +164,8 @@ static int lane_copy(struct batch *batch, uint32_t index)
 		return -EPROTO;
 	destination = view_segment_find(session, item->segment, to, bytes);
 	if (!destination || (!fills && !source))
-		return copy_end(batch, item, bytes, CAUSE_NOT_DEVICE_MEMORY);
+		return copy_end(batch, item, bytes, CAUSE_NOT_DEVICE_MEMORY,
+				destination ? read_once(batch_item(batch, index + 1)->segment) : read_once(item->segment));
 	if (bytes <= HCCLD_SMALL_COPY) {
 		const void *lost;
 
@@ -152,7 +178,7 @@ static int lane_copy(struct batch *batch, uint32_t index)
 		lost = batch->engine->host.guard_end();
 		if (lost)
 			engine_blame(batch->engine, session, NULL, lost);
-		return copy_end(batch, item, bytes, lost ? CAUSE_MEMORY_FAULT : CAUSE_NONE);
+		return copy_end(batch, item, bytes, lost ? CAUSE_MEMORY_FAULT : CAUSE_NONE, 0);
 	}
 	transfer = transfer_new(batch->engine, batch, item, bytes);
 	if (!transfer)

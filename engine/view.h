@@ -36,6 +36,9 @@ struct view_segment {
 	_Atomic uint32_t retired;	/* the owner stores 1 before engine_segment_detach() */
 	uint8_t kind;			/* AllocateSegment.Kind: only DEVICE and HOST may be touched by items, only SIDE holds items */
 	bool is_import;			/* memory of another session's segment, which has an entry of its own */
+	/* of an import that came with a channel: whose it is. Not read before it is retired */
+	struct view_comm *comm;		/* NULL: it came by a key */
+	uint32_t rank, peer;
 };
 
 /* Large copies of one communicator that wait for the engine: what weighted deficit round robin chooses among. */

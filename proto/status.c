@@ -206,6 +206,23 @@ static int reduction_text(const struct fault *fault, char *buffer, size_t size)
 							  : status_of(fault->cause)->text);
 }
 
+/* Memory or notifies that a channel has brought are gone; -1: it is not about these. */
+static int channel_text(const struct fault *fault, const char *comm, char *buffer, size_t size)
+{
+	char peer[128];
+
+	if (!fault->comm || fault->direction < ITEM_COPY)
+		return -1;
+	death_text(fault->peer, fault->peer_pid, fault->peer_exit, peer, sizeof(peer));
+	if (fault->cause == CAUSE_PEER_DEAD)
+		return snprintf(buffer, size, "communicator %s: rank %u cannot reach memory of rank %u: %s", comm, fault->rank, fault->peer, peer);
+	if (fault->cause != CAUSE_PEER_LEFT && fault->cause != CAUSE_PEER_MEMORY)
+		return -1;
+	return snprintf(buffer, size, "communicator %s: rank %u cannot reach memory of rank %u: rank %u, pid %d, has %s", comm, fault->rank, fault->peer,
+			fault->peer, fault->peer_pid,
+			fault->cause == CAUSE_PEER_LEFT ? "destroyed the communicator" : "freed it, or closed its end of the channel");
+}
+
 /* Of what has no communicator; -1: it has. */
 static int alone_text(const struct fault *fault, char *buffer, size_t size)
 {
@@ -227,7 +244,9 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 	char peer[128], local[96], remote[96], first[256];
 	int n;
 
-	n = alone_text(fault, buffer, size);
+	n = channel_text(fault, comm, buffer, size);
+	if (n < 0)
+		n = alone_text(fault, buffer, size);
 	if (n >= 0)
 		return (size_t)n < size ? (size_t)n : size - 1;
 	death_text(fault->peer, fault->peer_pid, fault->peer_exit, peer, sizeof(peer));

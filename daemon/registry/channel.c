@@ -160,8 +160,9 @@ int channel_new(struct rank *rank, const struct channel_wish *wish, struct chann
 	if (session_take(session, QUOTA_CHANNELS, 1) < 0)
 		return -EUSERS;
 	record.id = records_next_id(session->registry->records);
-	memcpy(record.registrations, wish->registrations,
-	       wish->registration_count * sizeof(*wish->registrations));
+	if (wish->registration_count)
+		memcpy(record.registrations, wish->registrations,
+		       wish->registration_count * sizeof(*wish->registrations));
 	r = channel_take_notifies(rank, wish->notify_count, &record, &notifies);
 	if (r == 0) {
 		r = channel_add(rank, &record, ret_channel);
@@ -215,6 +216,18 @@ struct segment *channel_import(const struct channel *channel, uint32_t position)
 	return NULL;
 }
 
+/* Whose memory it is, for tasks that find it lost. */
+static void channel_link(struct channel *channel, struct segment *import)
+{
+	struct rank *rank = channel->rank;
+	struct view_segment *view = &rank->session->view.segments[VIEW_INDEX(import->id)];
+
+	list_append(&channel->imports, &import->channel_link);
+	view->comm = &rank->comm->view;
+	view->rank = rank->rank;
+	view->peer = channel->peer;
+}
+
 /* Of @bytes at @offset of @origin, a segment of the other end; NULL: it is gone, or there is none. */
 static int channel_bring(struct channel *channel, struct segment *origin, uint64_t offset,
 			 uint64_t bytes, uint32_t position)
@@ -227,7 +240,7 @@ static int channel_bring(struct channel *channel, struct segment *origin, uint64
 	r = import_new_of_channel(channel->rank->context, origin, offset, bytes, channel->id,
 				  position, &import);
 	if (r == 0)
-		list_append(&channel->imports, &import->channel_link);
+		channel_link(channel, import);
 	return r;
 }
 
@@ -424,7 +437,7 @@ static void restore_imports(struct registry *registry)
 			continue;
 		channel = channel_find(session, import->channel);
 		if (channel) {
-			list_append(&channel->imports, &import->channel_link);
+			channel_link(channel, import);
 		} else {
 			segment_unpublish(import);
 			segment_remove(import);

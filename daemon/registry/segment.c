@@ -109,6 +109,7 @@ void segment_publish(struct segment *segment)
 	view->base = base;
 	view->size = segment->memory.bytes;
 	view->is_import = segment->is_import;
+	view->comm = NULL;
 	view->kind = (uint8_t)segment->kind;
 	atomic_store_explicit(&view->retired, 0, memory_order_relaxed);
 	/* last: whoever finds the id finds the rest */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Channels and registered memory: what the other end has is reached by load and store, in order and under its tags, until the end. */
-#include <signal.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -197,4 +197,303 @@ static void exchanges_in_threads(void)
 TEST(memory_comes_in_the_order_of_the_offer_with_its_tags)
 {
 	job_run(exchanges_in_threads);
+}
+
+/* ---- the same channel again, and its end ---- */
+
+/* May this process read there? */
+static bool is_readable(const void *address)
+{
+	int pipes[2];
+	bool readable;
+
+	check_eq_int(pipe(pipes), 0);
+	readable = write(pipes[1], address, 1) == 1;
+	close(pipes[0]);
+	close(pipes[1]);
+	return readable;
+}
+
+static void settle(const struct job_rank *rank)
+{
+	check_ok(HcclBarrier(rank->comm, rank->stream));
+	check_ok(aclrtSynchronizeStream(rank->stream));
+}
+
+static void comes_again(struct job_rank *rank)
+{
+	struct area area = area_new(rank->comm, "area", AREA);
+	HcclChannelDesc descs[3];
+	ChannelHandle made[3], found[3], old;
+	char *remote;
+
+	descs[0] = descs[1] = desc_of(rank->rank ^ 1, COMM_PROTOCOL_UB_MEM, &area.handle, 1);
+	descs[2] = desc_of(rank->rank ^ 1, COMM_PROTOCOL_SIO, NULL, 0);
+	check_ok(HcclChannelQuery(rank->comm, COMM_ENGINE_AIV, descs, 3, found));
+	for (int i = 0; i < 3; i++)
+		check_eq_uint(found[i], 0);
+	/* one twice in a list is one */
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, descs, 3, made));
+	check_eq_uint(made[0], made[1]);
+	check(made[0] != made[2]);
+	/* the other end need not come again; what it has stays */
+	descs[0].memHandleNum = 0;
+	descs[0].notifyNum = 1000;
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, descs, 1, found));
+	check_eq_uint(found[0], made[0]);
+	remote = remote_area(rank, found[0], "area", AREA);
+	check_ok(HcclChannelQuery(rank->comm, COMM_ENGINE_AIV, descs, 3, found));
+	check_eq_uint(found[2], made[2]);
+	check_ok(HcclChannelQuery(rank->comm, COMM_ENGINE_CPU, descs, 3, found));
+	check_eq_uint(found[0], 0);
+	settle(rank);
+	/* from the end on nothing of the peer is reached */
+	check(is_readable(remote));
+	check_ok(HcclChannelDestroy(rank->comm, made, 1));
+	check(!is_readable(remote));
+	check_fails(aclrtMemcpy(area.base, 1, remote, 1, ACL_MEMCPY_DEVICE_TO_DEVICE), 107000, "is not device memory");
+	old = made[0];
+	check_fails(HcclChannelDestroy(rank->comm, made, 3), HCCL_E_NOT_FOUND, "was destroyed");
+	check_ok(HcclChannelQuery(rank->comm, COMM_ENGINE_AIV, descs, 3, found));
+	for (int i = 0; i < 3; i++)
+		check_eq_uint(found[i], 0);
+	settle(rank);
+	descs[0].memHandleNum = 1;
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, descs, 1, made));
+	check(made[0] != old);
+	remote = remote_area(rank, made[0], "area", AREA);
+	settle(rank);
+}
+
+static void comes_again_in_threads(void)
+{
+	job_ranks(2, 2, comes_again, NULL);
+}
+
+TEST(a_channel_is_one_until_it_is_destroyed)
+{
+	job_run(comes_again_in_threads);
+}
+
+/* ---- network protocols ---- */
+
+static void is_for_tasks(struct job_rank *rank)
+{
+	static const CommProtocol protocols[] = { COMM_PROTOCOL_ROCE, COMM_PROTOCOL_UBC_CTP, COMM_PROTOCOL_UBC_TP, COMM_PROTOCOL_UBOE };
+	struct area area = area_new(rank->comm, "area", AREA);
+
+	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
+		HcclChannelDesc desc = desc_of(rank->rank ^ 1, protocols[i], &area.handle, 1);
+		ChannelHandle channel;
+		void *buffer;
+		uint64_t size;
+		char *remote;
+
+		check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_AICPU_TS, &desc, 1, &channel));
+		remote = remote_area(rank, channel, "area", AREA);
+		check_ok(HcclChannelGetHcclBuffer(rank->comm, channel, &buffer, &size));
+		check(!is_readable(remote) && !is_readable(buffer));
+		check_fails(aclrtMemcpy(area.base, 1, remote, 1, ACL_MEMCPY_DEVICE_TO_DEVICE), 107000, "is not device memory");
+	}
+	settle(rank);
+}
+
+static void is_for_tasks_in_threads(void)
+{
+	job_ranks(2, 2, is_for_tasks, NULL);
+}
+
+TEST(addresses_of_a_network_are_no_memory)
+{
+	job_run(is_for_tasks_in_threads);
+}
+
+static void uses_roce(struct job_rank *rank)
+{
+	HcclChannelDesc desc = desc_of(rank->rank ^ 1, COMM_PROTOCOL_PCIE, NULL, 0);
+	ChannelHandle channel = 77;
+
+	check_fails(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel), HCCL_E_PARA, "EI0010");
+	check_eq_uint(channel, 77);
+	desc.channelProtocol = COMM_PROTOCOL_UB_MEM;
+	check_fails(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, &desc, 1, &channel), HCCL_E_PARA, "use COMM_PROTOCOL_ROCE, or set");
+	desc.channelProtocol = COMM_PROTOCOL_ROCE;
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel));
+	settle(rank);
+}
+
+static void uses_roce_in_threads(void)
+{
+	setenv("HCCL_INTRA_PCIE_ENABLE", "0", 1);
+	job_ranks(2, 2, uses_roce, NULL);
+}
+
+TEST(roce_between_ranks_of_a_server_excludes_memory)
+{
+	job_run_with("HCCL_INTRA_ROCE_ENABLE", "1", uses_roce_in_threads);
+}
+
+/* ---- other ends of access ---- */
+
+static void ends_with_the_communicator(struct job_rank *rank)
+{
+	struct area area = area_new(rank->comm, "area", AREA);
+	HcclChannelDesc desc = desc_of(rank->rank ^ 1, COMM_PROTOCOL_HCCS, &area.handle, 1);
+	ChannelHandle channel;
+	uint32_t count;
+	CommMem *mems;
+	char **tags, *remote;
+
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel));
+	remote = remote_area(rank, channel, "area", AREA);
+	settle(rank);
+	if (rank->rank == 0) {
+		check_ok(aclrtResetDevice(rank->device));
+		check(!is_readable(remote));
+		check_fails(HcclChannelGetRemoteMems(rank->comm, channel, &count, &mems, &tags), HCCL_E_NOT_FOUND, "was destroyed");
+		check_fails(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel), HCCL_E_PARA, "ended when device 0 was reset");
+		check_fails(HcclCommMemReg(rank->comm, "tag", &(CommMem){ COMM_MEM_TYPE_DEVICE, area.base, 1 }, &area.handle), HCCL_E_PARA,
+			    "ended when device 0 was reset");
+		check_ok(aclrtSetDevice(rank->device));
+		check_ok(aclrtCreateStream(&rank->stream));
+		check_ok(HcclCommDestroy(rank->comm));
+		rank->comm = NULL;
+		return;
+	}
+	/* the peer has gone: what is mapped stays, and calls tell */
+	for (int i = 0; aclrtMemcpy(area.base, 1, remote, 1, ACL_MEMCPY_DEVICE_TO_DEVICE) == 0; i++) {
+		check_lt_int(i, 10000);
+		usleep(1000);
+	}
+	check_str_contains(aclGetRecentErrMsg(), "it reads as zeros");
+	check(is_readable(remote));
+	check_eq_int(*remote, 0);
+	check_fails(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel), HCCL_E_REMOTE, "has destroyed the communicator");
+	check_ok(HcclCommDestroy(rank->comm));
+	rank->comm = NULL;
+	check(!is_readable(remote));
+}
+
+static void ends_in_threads(void)
+{
+	job_ranks(2, 2, ends_with_the_communicator, NULL);
+}
+
+TEST(access_ends_with_communicator_and_device)
+{
+	job_run(ends_in_threads);
+}
+
+/* ---- a peer that goes on ---- */
+
+static _Atomic int step;
+
+static void await(int value)
+{
+	while (atomic_load(&step) < value)
+		usleep(500);
+}
+
+static void one_end_closes(struct job_rank *rank)
+{
+	struct area area = area_new(rank->comm, "area", 1 << 20);
+	struct area other = area_new(rank->comm, "other", 1 << 20);
+	HcclMemHandle handles[] = { area.handle, other.handle };
+	HcclChannelDesc desc = desc_of(rank->rank ^ 1, COMM_PROTOCOL_HCCS, handles, 2);
+	ChannelHandle channel;
+	uint32_t count;
+	CommMem *mems;
+	char **tags;
+
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel));
+	check_ok(HcclChannelGetRemoteMems(rank->comm, channel, &count, &mems, &tags));
+	settle(rank);
+	if (rank->rank == 0) {
+		/* registered memory that is freed is no longer shown; the rest is */
+		check_ok(aclrtFree(other.base));
+		atomic_store(&step, 1);
+		await(2);
+		check_ok(HcclChannelDestroy(rank->comm, &channel, 1));
+		atomic_store(&step, 3);
+		await(4);
+	} else {
+		await(1);
+		check_fails(aclrtMemcpy(area.base, 1, mems[1].addr, 1, ACL_MEMCPY_DEVICE_TO_DEVICE), 507057, "it reads as zeros");
+		check_ok(aclrtMemcpy(area.base, 1, mems[0].addr, 1, ACL_MEMCPY_DEVICE_TO_DEVICE));
+		check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel));
+		atomic_store(&step, 2);
+		await(3);
+		check_fails(aclrtMemcpyAsync(area.base, 1, mems[0].addr, 1, ACL_MEMCPY_DEVICE_TO_DEVICE, rank->stream), 507057, "it reads as zeros");
+		check_fails(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel), HCCL_E_REMOTE,
+			    "has closed its end; end this one with HcclChannelDestroy");
+		check_ok(HcclChannelDestroy(rank->comm, &channel, 1));
+		atomic_store(&step, 4);
+	}
+	desc.memHandleNum = 1;
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel));
+	check_ok(HcclChannelGetRemoteMems(rank->comm, channel, &count, &mems, &tags));
+	check_eq_uint(count, 1);
+	settle(rank);
+}
+
+static void one_end_closes_in_threads(void)
+{
+	job_ranks(2, 2, one_end_closes, NULL);
+}
+
+TEST(an_end_that_is_closed_is_told_of_at_the_other)
+{
+	job_run(one_end_closes_in_threads);
+}
+
+/* ---- threads ---- */
+
+struct twin {
+	HcclComm comm;
+	int32_t device;
+	uint32_t peer;
+	HcclMemHandle handle;
+	ChannelHandle channel;
+};
+
+static void *twin_acquires(void *data)
+{
+	struct twin *twin = data;
+	HcclChannelDesc desc = desc_of(twin->peer, COMM_PROTOCOL_UB_MEM, &twin->handle, 1);
+
+	check_ok(aclrtSetDevice(twin->device));
+	check_ok(HcclChannelAcquire(twin->comm, COMM_ENGINE_AIV, &desc, 1, &twin->channel));
+	return NULL;
+}
+
+/* Threads that want the same get the same; those that wait for different peers do not wait for each other. */
+static void threads_acquire(struct job_rank *rank)
+{
+	struct area area = area_new(rank->comm, "area", AREA);
+	struct twin twins[12];
+	pthread_t threads[12];
+	uint32_t count = 0;
+
+	for (int i = 0; i < 4; i++)
+		for (uint32_t peer = 0; peer < rank->size; peer++)
+			if (peer != rank->rank)
+				twins[count++] = (struct twin){ rank->comm, rank->device, peer, area.handle, 0 };
+	check_eq_uint(count, 12);
+	for (uint32_t i = 0; i < count; i++)
+		check_eq_int(pthread_create(&threads[i], NULL, twin_acquires, &twins[i]), 0);
+	for (uint32_t i = 0; i < count; i++)
+		check_eq_int(pthread_join(threads[i], NULL), 0);
+	for (uint32_t i = 3; i < count; i++)
+		check_eq_uint(twins[i].channel, twins[i % 3].channel);
+	settle(rank);
+}
+
+static void threads_in_threads(void)
+{
+	job_ranks(SIZE, 4, threads_acquire, NULL);
+}
+
+TEST(threads_share_what_they_acquire)
+{
+	job_run(threads_in_threads);
 }
