@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -282,6 +283,8 @@ int hccld_channel_remote(const struct hccld_channel *channel, const char *functi
 		return hccld_error(CAUSE_ARGUMENT,
 				   "%s: %llu bytes at %p are not in memory of rank %u that its channel to rank %u has brought: HcclChannelGetHcclBuffer and HcclChannelGetRemoteMems tell what it has",
 				   function, (unsigned long long)bytes, address, channel->peer, channel->comm->rank);
+	if (atomic_load_explicit(&memory->is_lost, memory_order_acquire))
+		return hccld_share_lost_error(function, address);
 	ret_place->segment = memory->segment;
 	ret_place->offset = (uint64_t)((const char *)address - (const char *)memory->start);
 	return 0;
@@ -325,6 +328,62 @@ int hccld_channel_check(const struct hccld_channel *channel, const char *functio
 			   "%s: communicator %s: rank %u's channel to rank %u (engine %s, protocol %s): rank %u, pid %d, %s", function, comm->name,
 			   comm->rank, channel->peer, channel_engine_name(channel->engine), channel_protocol_name(channel->protocol), channel->peer,
 			   member->pid, word == MEMBER_ALIVE ? "has closed its end; end this one with HcclChannelDestroy before another is acquired" : how);
+}
+
+/* " (pid 4711, killed by signal 9)" of the peer, nothing while it is there. */
+static void peer_end_text(const struct hccld_channel *channel, char *buffer, size_t size)
+{
+	const struct comm_member *member = &channel->comm->region->members[channel->peer];
+	/* acquire: pid and wait status come before the word */
+	const uint32_t word = atomic_load_explicit(&member->word, memory_order_acquire);
+	char how[64] = "it has destroyed the communicator";
+
+	if (word == MEMBER_DEAD)
+		exit_text(member->exit, how, sizeof(how));
+	*buffer = 0;
+	if (word != MEMBER_ALIVE)
+		snprintf(buffer, size, " (pid %d, %s)", member->pid, how);
+}
+
+/* With `table_lock`. */
+static const struct hccld_channel *find_by_notify(const struct hccld_context *context, uint64_t id)
+{
+	for (uint32_t i = 0; i < used_count; i++) {
+		const struct hccld_channel *channel = &channels[i];
+
+		if ((atomic_load_explicit(&channel->word, memory_order_acquire) & ALIVE) && channel->comm->on == context &&
+		    id >= channel->first_notify && id - channel->first_notify < channel->notify_count)
+			return channel;
+	}
+	return NULL;
+}
+
+bool hccld_channel_name_notify(const struct hccld_context *context, uint64_t id, char *buffer, size_t size)
+{
+	const struct hccld_channel *channel;
+	char end[96];
+
+	pthread_mutex_lock(&table_lock);
+	channel = find_by_notify(context, id);
+	if (channel) {
+		peer_end_text(channel, end, sizeof(end));
+		snprintf(buffer, size, "notify %llu of the channel to rank %u%s of communicator %s",
+			 (unsigned long long)(id - channel->first_notify), channel->peer, end, channel->comm->name);
+	}
+	pthread_mutex_unlock(&table_lock);
+	return channel;
+}
+
+uint64_t hccld_channel_rank_of_notify(const struct hccld_context *context, uint64_t id)
+{
+	const struct hccld_channel *channel;
+	uint64_t rank;
+
+	pthread_mutex_lock(&table_lock);
+	channel = find_by_notify(context, id);
+	rank = channel ? channel->comm->task_rank : 0;
+	pthread_mutex_unlock(&table_lock);
+	return rank;
 }
 
 /* ---- memory that is gone ---- */

@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "client/buffer.h"
@@ -71,7 +72,7 @@ static inline void hccld_channel_putp(struct hccld_channel **channel)
 
 /* Are @bytes at @address in one piece of what the channel has brought? */
 bool hccld_channel_contains(const struct hccld_channel *channel, const void *address, uint64_t bytes);
-/* The place of such an address. -EINVAL: it is not; text set. */
+/* The place of such an address. -EINVAL: it is not; -ESTALE: that memory is gone; text set. */
 int hccld_channel_remote(const struct hccld_channel *channel, const char *function, const void *address, uint64_t bytes,
 			 struct hccld_channel_place *ret_place);
 /* Notify @index of this end, which the peer records and this rank waits for; of the peer's end. -EINVAL: there are fewer; text set. */
@@ -80,6 +81,11 @@ int hccld_channel_peer_notify(const struct hccld_channel *channel, const char *f
 			      struct hccld_channel_place *ret_place);
 /* 0 while the peer is there. -ECONNRESET: its process has ended; -ESHUTDOWN: it has left or closed its end; text set, names rank and pid. */
 int hccld_channel_check(const struct hccld_channel *channel, const char *function);
+
+/* "notify 1 of the channel to rank 2 of communicator x", for texts, of the own notify with @id of a device. False: it is no channel's. */
+bool hccld_channel_name_notify(const struct hccld_context *context, uint64_t id, char *buffer, size_t size);
+/* The daemon's handle of the rank whose channel has it; 0: it is no channel's. */
+uint64_t hccld_channel_rank_of_notify(const struct hccld_context *context, uint64_t id);
 
 /* ---- making and ending them ---- */
 

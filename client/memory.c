@@ -517,11 +517,16 @@ int hccld_memory_copy_async(void *destination, size_t destination_max, const voi
 	return submit_pieces(stream, to, &from, 0, count);
 }
 
-static int known_find(const char *function, const char *name, const void *address, uint64_t count,
-		      struct region *ret_region)
+static int known_find(const char *function, const char *name, const void *address,
+		      const struct hccld_place *place, uint64_t count, struct region *ret_region)
 {
-	int r = region_find(function, name, address, count, ANY, ret_region);
+	int r;
 
+	if (place) {
+		*ret_region = (struct region){ true, *place, (char *)(uintptr_t)address };
+		return 0;
+	}
+	r = region_find(function, name, address, count, ANY, ret_region);
 	if (r < 0 || ret_region->known)
 		return r;
 	return hccld_error(CAUSE_NOT_DEVICE_MEMORY,
@@ -529,22 +534,24 @@ static int known_find(const char *function, const char *name, const void *addres
 			   function, name, address);
 }
 
-int hccld_memory_copy_on(const char *function, void *destination, const void *source,
-			 uint64_t count, struct hccld_stream *stream)
+int hccld_memory_copy_on(const char *function, void *destination,
+			 const struct hccld_place *destination_place, const void *source,
+			 const struct hccld_place *source_place, uint64_t count,
+			 struct hccld_stream *stream)
 {
 	uintptr_t to_start = (uintptr_t)destination, from_start = (uintptr_t)source;
 	struct region to, from;
 	int r;
 
-	r = known_find(function, "dst", destination, count, &to);
+	r = known_find(function, "dst", destination, destination_place, count, &to);
 	if (r == 0)
-		r = known_find(function, "src", source, count, &from);
+		r = known_find(function, "src", source, source_place, count, &from);
 	if (r < 0)
 		return r;
 	if (to_start < from_start + count && from_start < to_start + count)
 		return hccld_error(CAUSE_ARGUMENT, "%s: dst %p and src %p overlap within %" PRIu64 " bytes",
 				   function, destination, source, count);
-	return submit_pieces(stream, to, &from, 0, count);
+	return stream ? submit_pieces(stream, to, &from, 0, count) : 0;
 }
 
 int hccld_memory_copy_rows_async(const char *function, void *destination, size_t destination_pitch,

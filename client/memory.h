@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct hccld_place;
 struct hccld_stream;
 
 /* Values of aclrtMemcpyKind. */
@@ -33,8 +34,12 @@ int hccld_memory_copy(void *destination, size_t destination_max, const void *sou
 /* aclrtMemcpyAsync: the same checks, then the stream's handle (NULL: default stream); overlapping ranges are -EINVAL. */
 int hccld_memory_copy_async(void *destination, size_t destination_max, const void *source,
 			    size_t count, int kind, void *stream);
-/* In the stream; both are memory that the engine reaches, of this process or shared with it (-ESPIPE), and do not overlap. @count > 0. */
-int hccld_memory_copy_on(const char *function, void *destination, const void *source, uint64_t count, struct hccld_stream *stream);
+/*
+ * In the stream; both are memory that the engine reaches, of this process or shared with it (-ESPIPE), and do not overlap. @count > 0.
+ * Whose place is given is not looked for. @stream NULL: looks whether it can be done.
+ */
+int hccld_memory_copy_on(const char *function, void *destination, const struct hccld_place *destination_place, const void *source,
+			 const struct hccld_place *source_place, uint64_t count, struct hccld_stream *stream);
 /* aclrtMemcpy2d: all rows are checked before one is copied. */
 int hccld_memory_copy_rows(const char *function, void *destination, size_t destination_pitch, const void *source,
 			   size_t source_pitch, size_t width, size_t height, int kind);

@@ -30,7 +30,7 @@ int hccld_primitive_copy(const char *function, uint64_t handle, void *to, const 
 
 	if (r < 0 || bytes == 0 || to == from)
 		return r;
-	return hccld_memory_copy_on(function, to, from, bytes, thread->stream);
+	return hccld_memory_copy_on(function, to, NULL, from, NULL, bytes, thread->stream);
 }
 
 int hccld_primitive_check_reduction(const char *function, uint32_t type, uint32_t op)

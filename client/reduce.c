@@ -12,24 +12,34 @@
 #include "proto/feature.h"
 #include "proto/status.h"
 
-static int side_check(const char *name, const void *address, uint64_t bytes, uint32_t type, struct hccld_place *ret_place)
+/* What is reduced with what. */
+struct side {
+	char *address;
+	const struct hccld_place *given; /* NULL: it is looked up */
+};
+
+static int side_check(const char *name, const struct side *side, uint64_t bytes, uint32_t type)
 {
+	const void *address = side->address;
+	struct hccld_place place;
 	uint32_t width = data_type_size(type);
 	int r;
 
 	if ((uintptr_t)address % width)
 		return hccld_error(CAUSE_ARGUMENT, "%s is %p; expected a multiple of %u, the size of an element of type %s", name, address,
 				   width, data_type_name(type));
-	if (hccld_share_find(address, ret_place) < 0) {
+	if (side->given)
+		return 0;
+	if (hccld_share_find(address, &place) < 0) {
 		r = hccld_share_lost_error("reduction", address);
 		return r < 0 ? r
 			     : hccld_error(CAUSE_NOT_DEVICE_MEMORY, "%s is %p, which is not memory of aclrtMalloc or aclrtMallocHost", name,
 					   address);
 	}
-	if (bytes > ret_place->available && bytes > hccld_buffer_span(address, bytes))
+	if (bytes > place.available && bytes > hccld_buffer_span(address, bytes))
 		return hccld_error(CAUSE_ARGUMENT,
 				   "%s is %p, whose allocation ends after %" PRIu64 " bytes; the reduction has %" PRIu64 " bytes", name,
-				   address, ret_place->available, bytes);
+				   address, place.available, bytes);
 	return 0;
 }
 
@@ -57,51 +67,61 @@ static int submit(struct hccld_stream *stream, const struct hccld_place *to, con
 	return hccld_stream_submit(stream, &task, items, 2);
 }
 
-/* A buffer of several mappings has a task for each piece; those begin and end at pages, so no element is cut. */
-static int submit_pieces(struct hccld_stream *stream, char *to, const char *from, uint64_t bytes, uint32_t type, uint32_t op)
+/* Where the side is @done bytes behind its start. */
+static int side_place(const struct side *side, uint64_t done, struct hccld_place *ret_place)
 {
-	while (bytes) {
+	if (!side->given)
+		return hccld_buffer_find(side->address + done, ret_place);
+	*ret_place = *side->given;
+	ret_place->offset += done;
+	ret_place->available -= done;
+	return 0;
+}
+
+/* A buffer of several mappings has a task for each piece; those begin and end at pages, so no element is cut. */
+static int submit_pieces(struct hccld_stream *stream, const struct side *to, const struct side *from, uint64_t bytes, uint32_t type,
+			 uint32_t op)
+{
+	for (uint64_t done = 0, piece; done < bytes; done += piece) {
 		struct hccld_place to_place, from_place;
-		uint64_t piece = bytes;
 		int r;
 
-		if (hccld_buffer_find(to, &to_place) < 0 || hccld_buffer_find(from, &from_place) < 0)
+		if (side_place(to, done, &to_place) < 0 || side_place(from, done, &from_place) < 0)
 			return hccld_error(CAUSE_NOT_DEVICE_MEMORY, "the memory of a reduction was freed while it was queued");
+		piece = bytes - done;
 		piece = piece < to_place.available ? piece : to_place.available;
 		piece = piece < from_place.available ? piece : from_place.available;
 		r = submit(stream, &to_place, &from_place, piece, type, op);
 		if (r < 0)
 			return r;
-		to += piece;
-		from += piece;
-		bytes -= piece;
 	}
 	return 0;
 }
 
-static int check(const void *to, const void *from, uint64_t count, uint32_t type)
+static int check(const struct side *to, const struct side *from, uint64_t bytes, uint32_t type)
 {
-	const uint64_t bytes = count * data_type_size(type);
-	const uintptr_t a = (uintptr_t)to, b = (uintptr_t)from;
-	struct hccld_place place;
+	const uintptr_t a = (uintptr_t)to->address, b = (uintptr_t)from->address;
 	int r;
 
-	if (!to || !from)
-		return hccld_error(CAUSE_NULL, "%s is NULL", to ? "src" : "dst");
-	r = side_check("dst", to, bytes, type, &place);
+	if (!a || !b)
+		return hccld_error(CAUSE_NULL, "%s is NULL", a ? "src" : "dst");
+	r = side_check("dst", to, bytes, type);
 	if (r == 0)
-		r = side_check("src", from, bytes, type, &place);
+		r = side_check("src", from, bytes, type);
 	if (r < 0)
 		return r;
 	if (a != b && (a < b ? b - a : a - b) < bytes)
 		return hccld_error(CAUSE_ARGUMENT,
-				   "dst %p and src %p overlap within %" PRIu64 " bytes; they may be the same memory, or not overlap", to, from,
-				   bytes);
+				   "dst %p and src %p overlap within %" PRIu64 " bytes; they may be the same memory, or not overlap",
+				   to->address, from->address, bytes);
 	return 0;
 }
 
-int hccld_reduce_submit(struct hccld_stream *stream, void *to, const void *from, uint64_t count, uint32_t type, uint32_t op)
+int hccld_reduce_submit_at(struct hccld_stream *stream, void *to, const struct hccld_place *to_place, const void *from,
+			   const struct hccld_place *from_place, uint64_t count, uint32_t type, uint32_t op)
 {
+	const struct side destination = { to, to_place }, source = { (char *)(uintptr_t)from, from_place };
+	const uint64_t bytes = count * data_type_size(type);
 	struct hccld_session *session;
 	int r;
 
@@ -115,6 +135,11 @@ int hccld_reduce_submit(struct hccld_stream *stream, void *to, const void *from,
 		return 0;
 	if (count > HCCLD_COUNT_MAX)
 		return hccld_error(CAUSE_ARGUMENT, "count is %" PRIu64 "; expected at most %" PRIu64, count, (uint64_t)HCCLD_COUNT_MAX);
-	r = check(to, from, count, type);
-	return r < 0 ? r : submit_pieces(stream, to, from, count * data_type_size(type), type, op);
+	r = check(&destination, &source, bytes, type);
+	return r < 0 || !stream ? r : submit_pieces(stream, &destination, &source, bytes, type, op);
+}
+
+int hccld_reduce_submit(struct hccld_stream *stream, void *to, const void *from, uint64_t count, uint32_t type, uint32_t op)
+{
+	return hccld_reduce_submit_at(stream, to, NULL, from, NULL, count, type, op);
 }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+struct hccld_place;
 struct hccld_stream;
 
 /*
@@ -14,3 +15,6 @@ struct hccld_stream;
  * between: -EINVAL), overlap in part (-EINVAL); text set.
  */
 int hccld_reduce_submit(struct hccld_stream *stream, void *to, const void *from, uint64_t count, uint32_t type, uint32_t op);
+/* The same with a place for a side whose address this process cannot look up (a peer's, by a channel); NULL: it can. @stream NULL: checks only. */
+int hccld_reduce_submit_at(struct hccld_stream *stream, void *to, const struct hccld_place *to_place, const void *from,
+			   const struct hccld_place *from_place, uint64_t count, uint32_t type, uint32_t op);

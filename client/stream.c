@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 
 #include "client/current.h"
 #include "client/device.h"
@@ -252,14 +253,13 @@ uint32_t hccld_stream_fault_count(const struct hccld_stream *stream)
 	return stream_is_alive(stream) ? atomic_load_explicit(&stream->ring->fault_count, memory_order_acquire) : 0;
 }
 
-uint32_t hccld_stream_fault(const struct hccld_stream *stream, uint32_t known, uint64_t comm)
+bool hccld_stream_fault(const struct hccld_stream *stream, uint32_t known, struct fault *ret_fault)
 {
-	const struct fault *fault = &stream->ring->fault;
-
+	if (hccld_stream_fault_count(stream) == known)
+		return false;
 	/* a new one is written over it only when this one was told: what is read then is of the one or the other */
-	if (hccld_stream_fault_count(stream) == known || (comm && fault->comm != comm))
-		return 0;
-	return fault->cause;
+	memcpy(ret_fault, &stream->ring->fault, sizeof(*ret_fault));
+	return true;
 }
 
 struct hccld_stream_settings *hccld_stream_settings(struct hccld_stream *stream)

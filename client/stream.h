@@ -77,9 +77,9 @@ uint32_t hccld_stream_id(const struct hccld_stream *stream);
 /* Is it still the stream that had that serial number? */
 uint64_t hccld_stream_serial(const struct hccld_stream *stream);
 bool hccld_stream_is(const struct hccld_stream *stream, uint64_t number);
-/* Errors in flight so far, told or not. The cause of the newest unless there are only @known; with @comm only if it names that; 0: none. */
+/* Errors in flight so far, told or not. The newest; false: there are only @known. */
 uint32_t hccld_stream_fault_count(const struct hccld_stream *stream);
-uint32_t hccld_stream_fault(const struct hccld_stream *stream, uint32_t known, uint64_t comm);
+bool hccld_stream_fault(const struct hccld_stream *stream, uint32_t known, struct fault *ret_fault);
 /* How many more this process can have. */
 uint32_t hccld_stream_room(void);
 /* aclrtGetThreadLastTaskId; false: this thread has submitted nothing. */

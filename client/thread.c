@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "client/channel.h"
 #include "client/comm.h"
 #include "client/error.h"
 #include "client/stream.h"
@@ -470,28 +471,61 @@ static uint32_t index_of(const struct hccld_thread *thread, uint64_t id)
 	return UINT32_MAX;
 }
 
+/* With the lock: the thread that has the notify; NULL: it is no thread's. */
+static const struct hccld_thread *find_by_notify(const struct hccld_context *context, uint64_t id, uint32_t *ret_index)
+{
+	for (uint32_t i = 0; i < hccld_thread_limit; i++) {
+		if (!hccld_thread_is_alive(&threads[i]) || threads[i].context != context)
+			continue;
+		*ret_index = index_of(&threads[i], id);
+		if (*ret_index != UINT32_MAX)
+			return &threads[i];
+	}
+	return NULL;
+}
+
+/* "notify 1 of a thread of communicator x"; false: it is no thread's. */
+static bool name_notify(const struct hccld_context *context, uint64_t id, char *buffer, size_t size)
+{
+	const struct hccld_thread *thread;
+	char name[HCCLD_COMM_NAME_MAX];
+	uint32_t index;
+	int cancel = hccld_threads_lock();
+
+	thread = find_by_notify(context, id, &index);
+	if (thread) {
+		hccld_comm_name_find(thread->comm, name, sizeof(name));
+		snprintf(buffer, size, "notify %u of a thread%s%s", index, thread->rank ? " of communicator " : "", name);
+	}
+	hccld_threads_unlock(cancel);
+	return thread;
+}
+
 void hccld_thread_describe_wait(struct hccld_stream *stream, const struct fault *fault, char *buffer, size_t size)
 {
 	const struct hccld_context *context = hccld_stream_context(stream);
-	int cancel = hccld_threads_lock(), used;
+	char name[320];
 
-	used = snprintf(buffer, size, "stream %u: ", hccld_stream_id(stream));
 	/* the fault has 1 + the id of an own notify */
-	for (uint32_t i = 0; i < hccld_thread_limit && fault->number; i++) {
-		const struct hccld_thread *thread = &threads[i];
-		char name[HCCLD_COMM_NAME_MAX];
-		uint32_t index;
+	if (fault->number && (name_notify(context, fault->number - 1, name, sizeof(name)) ||
+			      hccld_channel_name_notify(context, fault->number - 1, name, sizeof(name))))
+		snprintf(buffer, size, "stream %u, %s: ", hccld_stream_id(stream), name);
+	else
+		snprintf(buffer, size, "stream %u: ", hccld_stream_id(stream));
+}
 
-		if (!hccld_thread_is_alive(thread) || thread->context != context)
-			continue;
-		index = index_of(thread, fault->number - 1);
-		if (index == UINT32_MAX)
-			continue;
-		hccld_comm_name_find(thread->comm, name, sizeof(name));
-		snprintf(buffer + used, size - (size_t)used, "notify %u of a thread%s%s: ", index, thread->rank ? " of communicator " : "", name);
-		break;
-	}
-	hccld_threads_unlock(cancel);
+/* With the lock. Of a stream of the program, which does other things, too: what has gone wrong with this rank's notifies. */
+static bool fault_is_of(const struct fault *fault, const struct hccld_thread *thread)
+{
+	const struct hccld_thread *other;
+	uint32_t index;
+
+	if (thread->has_stream || fault->comm == thread->comm)
+		return true;
+	if (fault->direction != ITEM_PLACE || !fault->number)
+		return false;
+	other = find_by_notify(thread->context, fault->number - 1, &index);
+	return (other ? other->rank : hccld_channel_rank_of_notify(thread->context, fault->number - 1)) == thread->rank;
 }
 
 uint32_t hccld_threads_fault(uint64_t rank)
@@ -501,10 +535,11 @@ uint32_t hccld_threads_fault(uint64_t rank)
 
 	for (uint32_t i = 0; i < hccld_thread_limit && !cause; i++) {
 		const struct hccld_thread *thread = &threads[i];
+		struct fault fault;
 
-		/* the program's stream does other things, too */
-		if (hccld_thread_is_alive(thread) && thread->rank == rank && hccld_stream_is(thread->stream, thread->stream_serial))
-			cause = hccld_stream_fault(thread->stream, thread->faults, thread->has_stream ? 0 : thread->comm);
+		if (hccld_thread_is_alive(thread) && thread->rank == rank && hccld_stream_is(thread->stream, thread->stream_serial) &&
+		    hccld_stream_fault(thread->stream, thread->faults, &fault) && fault_is_of(&fault, thread))
+			cause = fault.cause;
 	}
 	hccld_threads_unlock(cancel);
 	return cause;

@@ -163,7 +163,7 @@ static int fault_take(struct hccld_stream *stream)
 	uint32_t seen = atomic_load_explicit(&ring->fault_seen, memory_order_relaxed);
 	uint32_t count = atomic_load_explicit(&ring->fault_count, memory_order_acquire);
 	struct fault fault;
-	char where[256] = "";
+	char where[384] = "";
 	int r;
 
 	if (__builtin_expect(count == seen, 1))

@@ -282,8 +282,10 @@ TEST(notifies_of_acl_by_their_ids)
 
 static void timeouts(void)
 {
+	ThreadHandle thread, dedicated, wrapped;
 	HcclResult async = HCCL_SUCCESS;
-	ThreadHandle thread, dedicated;
+	aclrtNotify notify;
+	aclrtStream stream;
 	HcclComm comm;
 	const char *text;
 	char name[COMM_NAME_MAX_LENGTH];
@@ -316,7 +318,30 @@ static void timeouts(void)
 	check_ok(HcclCommResume(comm));
 	check_ok(HcclGetCommAsyncError(comm, &async));
 	check_eq_int(async, HCCL_SUCCESS);
+	/* on a stream of the program: what is its own is not the communicator's */
+	check_ok(aclrtCreateNotify(&notify, 0));
+	check_ok(aclrtCreateStream(&stream));
+	check_ok(HcclThreadAcquireWithStream(comm, COMM_ENGINE_CPU_TS, stream, 1, &wrapped));
+	check_ok(aclrtWaitAndResetNotify(notify, stream, 1));
+	check_eq_int(aclrtSynchronizeStream(stream), 507048);
+	check_ok(HcclGetCommAsyncError(comm, &async));
+	check_eq_int(async, HCCL_SUCCESS);
+	check_ok(HcommThreadNotifyWaitOnThread(wrapped, 0, 1));
+	check_eq_int(aclrtSynchronizeStream(stream), 507048);
+	check_ok(HcclGetCommAsyncError(comm, &async));
+	check_eq_int(async, HCCL_E_TIMEOUT);
+	check_ok(HcclCommDestroy(comm));
+}
 
+/* Of all waits that say nothing else. */
+static void defaults(void)
+{
+	ThreadHandle thread, other;
+	double start;
+
+	check_ok(aclrtSetDevice(0));
+	thread = thread_new(1);
+	other = thread_new(0);
 	check_fails(HcommSetNotifyWaitTimeOut(-1), HCCL_E_PARA, "-1");
 	check_fails(HcommSetNotifyWaitTimeOut(NAN), HCCL_E_PARA, "nan");
 	check_fails(HcommSetNotifyWaitTimeOut(INFINITY), HCCL_E_PARA, "inf");
@@ -331,18 +356,22 @@ static void timeouts(void)
 	check_ok(HcommSetNotifyWaitTimeOut(0));
 	check_ok(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, 0));
 	check_eq_int(aclrtSynchronizeStreamWithTimeout(stream_of(thread), 1500), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
-	check_ok(HcommThreadNotifyRecordOnThread(dedicated, thread, 0));
+	check_ok(HcommThreadNotifyRecordOnThread(other, thread, 0));
 	finish(thread);
 	check_fails(HcommThreadResAcquireTimeOut(-1), HCCL_E_PARA, "-1");
 	check_fails(HcommThreadResAcquireTimeOut(NAN), HCCL_E_PARA, "nan");
 	check_ok(HcommThreadResAcquireTimeOut(1856));
 	check_ok(HcommThreadResAcquireTimeOut(0));
-	check_ok(HcclCommDestroy(comm));
 }
 
 TEST(waits_end_in_time)
 {
 	job_run(timeouts);
+}
+
+TEST(waits_have_a_default)
+{
+	job_run(defaults);
 }
 
 /* ---- batches, locks ---- */
