@@ -51,14 +51,15 @@ struct daemon {
 
 static void daemon_deinit(struct daemon *daemon)
 {
-	for (size_t i = 0; i < sizeof(daemon->signals) / sizeof(daemon->signals[0]); i++)
-		loop_signal_free(daemon->signals[i]);
 	loop_timer_free(daemon->settled);
 	loop_timer_free(daemon->status);
 	loop_timer_free(daemon->watchdog);
 	daemon->stop = stop_free(daemon->stop);
 	daemon->control = control_free(daemon->control);
 	registry_free(daemon->registry);
+	/* when no other thread is left that could get one more */
+	for (size_t i = 0; i < sizeof(daemon->signals) / sizeof(daemon->signals[0]); i++)
+		loop_signal_free(daemon->signals[i]);
 	loop_free(daemon->loop);
 	close_fdp(&daemon->listen_fd);
 	service_free(daemon->service);
@@ -125,13 +126,13 @@ static void daemon_signal(void *data, int number)
 {
 	struct daemon *daemon = data;
 
-	if (number == SIGHUP) {
-		/* before it serves there is nothing to change */
-		if (daemon->stop)
-			daemon_reload(daemon);
+	/* before it serves there is nothing to change, and when it has ended nothing to stop */
+	if (!daemon->stop)
 		return;
-	}
-	stop_request(daemon->stop, number);
+	if (number == SIGHUP)
+		daemon_reload(daemon);
+	else
+		stop_request(daemon->stop, number);
 }
 
 static void daemon_settled(void *data)
@@ -326,7 +327,10 @@ static int daemon_work(struct daemon *daemon)
 	if (r < 0)
 		return r;
 	daemon_hold_stops(false);
-	return daemon_serve(daemon);
+	r = daemon_serve(daemon);
+	/* one more must not kill it while it takes itself down */
+	daemon_hold_stops(true);
+	return r;
 }
 
 static void daemon_remove_path(struct daemon *daemon)

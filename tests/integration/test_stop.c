@@ -149,3 +149,21 @@ TEST(stop_lets_work_finish)
 {
 	alone(stop_and_finish);
 }
+
+/* However often it is told: one that ends well says so. */
+TEST_TIMEOUT(many_signals_end_the_daemon_as_one_does, 60)
+{
+	for (int i = 0; i < 20; i++) {
+		struct private_daemon daemon;
+		int status = -1;
+
+		check_eq_int(private_daemon_start(&daemon, NULL, NULL), 0);
+		while (waitpid(daemon.pid, &status, WNOHANG) == 0) {
+			kill(daemon.pid, SIGTERM);
+			usleep(300);
+		}
+		check_eq_int(status, 0);
+		daemon.pid = 0;
+		check_eq_int(private_daemon_stop(&daemon), -1); /* nothing is left but the directory */
+	}
+}
