@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of what operators hold: first each device with its budgets, then who holds it. What belongs to a rank is shown at the rank; the
- * rest of a context, such as its streams' vector cores, too, if it has one rank only, else at the process.
+ * The list of what operators hold: first each device with its budgets, then who holds it. What belongs to a rank (its channels, its
+ * threads) is shown at the rank; the rest of a context, such as the vector cores of other streams, too, if it has one rank only, else at
+ * the process.
  */
 #include "control/control.h"
 #include "control/page.h"
@@ -12,6 +13,7 @@
 #include "registry/notify.h"
 #include "registry/registry.h"
 #include "registry/session.h"
+#include "registry/thread.h"
 
 #define RANK_CURSORS (HCCLD_RANKS_PER_SESSION + HCCLD_DEVICES_MAX)
 _Static_assert(RANK_CURSORS < 1 << 16, "fits the cursor");
@@ -53,6 +55,12 @@ static struct amounts rank_amounts(const struct rank *rank)
 	list_for_each(struct channel, channel, &rank->channels, link)
 		if (channel->notifies)
 			amounts.notifies += channel->notifies->count;
+	list_for_each(struct thread, thread, &rank->context->threads, link) {
+		if (thread->rank != rank->handle)
+			continue;
+		amounts.notifies += thread->notifies ? thread->notifies->count : 0;
+		amounts.cores += thread->stream->cores;
+	}
 	return amounts;
 }
 

@@ -171,8 +171,15 @@ static void body_of(struct job_rank *rank, _Atomic uint32_t *gate)
 
 static _Atomic uint32_t gate;
 
+static uint32_t devices_used;
+static bool has_threads; /* streams are threads of their ranks */
+
 static void body(struct job_rank *rank)
 {
+	ThreadHandle thread;
+
+	if (has_threads)
+		check_ok(HcclThreadAcquireWithStream(rank->comm, COMM_ENGINE_CPU_TS, rank->stream, 0, &thread));
 	body_of(rank, &gate);
 }
 
@@ -209,19 +216,20 @@ static bool is_held(const cJSON *object, uint32_t channels, uint32_t notifies, u
 	       number_of(object, "vector_cores") == cores;
 }
 
-/* Do all ranks hold what they do while the last kernel waits? On one device it is not known whose the streams are. */
-static bool shows_all(uint32_t devices)
+/* Do all ranks hold what they do while the last kernel waits? On one device it is known whose the streams are only if they are threads. */
+static bool shows_all(void)
 {
 	cJSON *root = resources();
 	const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "ranks"), *item;
-	const uint32_t ranks = SIZE / devices;
+	const uint32_t devices = devices_used, ranks = SIZE / devices;
+	const bool is_known = ranks == 1 || has_threads;
 	bool shows = cJSON_GetArraySize(list) == SIZE;
 
 	cJSON_ArrayForEach(item, list)
-		shows = shows && is_held(item, SIZE - 1, (SIZE - 1) * NOTIFIES, ranks == 1 ? SIZE : 0) &&
+		shows = shows && is_held(item, SIZE - 1, (SIZE - 1) * NOTIFIES, is_known ? SIZE : 0) &&
 			number_of(item, "pid") == (uint32_t)getpid();
 	list = cJSON_GetObjectItemCaseSensitive(root, "processes");
-	shows = shows && cJSON_GetArraySize(list) == (ranks == 1 ? 0 : 1);
+	shows = shows && cJSON_GetArraySize(list) == (is_known ? 0 : 1);
 	cJSON_ArrayForEach(item, list)
 		shows = shows && is_held(item, 0, 0, SIZE * SIZE);
 	list = cJSON_GetObjectItemCaseSensitive(root, "devices");
@@ -231,11 +239,9 @@ static bool shows_all(uint32_t devices)
 	return shows;
 }
 
-static uint32_t devices_used;
-
 static void *look(void *arg)
 {
-	for (int i = 0; !shows_all(devices_used); i++) {
+	for (int i = 0; !shows_all(); i++) {
 		check_lt_int(i, 1000);
 		usleep(20000);
 	}
@@ -290,6 +296,17 @@ static void on_one_device(void)
 TEST_TIMEOUT(host_kernels_over_a_mesh_on_one_device, 120)
 {
 	job_run(on_one_device);
+}
+
+static void on_one_device_with_threads(void)
+{
+	has_threads = true;
+	threads_on(1);
+}
+
+TEST_TIMEOUT(host_kernels_over_a_mesh_on_streams_of_ranks, 120)
+{
+	job_run(on_one_device_with_threads);
 }
 
 static void process(uint32_t index, HcclRootInfo *shared)
