@@ -420,3 +420,80 @@ TEST_TIMEOUT(it_survives_restarts_of_the_daemon, 60)
 	check_eq_int(status, 0);
 	check_eq_int(private_daemon_stop(&daemon), 0);
 }
+
+static _Atomic int *is_over;
+
+/* Buffers come and go all the time: two at a time, one of which outlives the other. */
+static void comes_and_goes(void)
+{
+	HcclComm comm, last = NULL;
+	unsigned char *buffer;
+	uint64_t size;
+	size_t before = 0;
+
+	check_ok(aclrtSetDevice(0));
+	for (uint32_t i = 0; !atomic_load(is_over); i++) {
+		comm = alone(NULL);
+		buffer = buffer_of(comm, &size);
+		for (uint32_t page = 0; page < 20; page++)
+			check_eq_uint(buffer[page * MIB], 0);
+		check_ok(aclrtMemset(buffer + i % 20 * MIB, MIB, 1, MIB));
+		if (last) {
+			buffer = buffer_of(last, &size);
+			check_eq_uint(buffer[(i - 1) % 20 * MIB + 5], 1);
+			check_ok(HcclCommDestroy(last));
+			if (!before)
+				before = free_memory();
+		}
+		last = comm;
+	}
+	check_eq_uint(free_memory(), before);
+	check_ok(HcclCommDestroy(last));
+	/* what was written, and the pages that were only read */
+	check_eq_uint(free_memory(), before + MIB + (size_t)19 * 4096);
+}
+
+static void kill_twice(uint64_t *seed)
+{
+	const char *options[] = { "--keeper", NULL };
+	struct private_daemon daemon;
+	int status;
+	pid_t pid;
+
+	*is_over = 0;
+	check_eq_int(private_daemon_start(&daemon, options, NULL), 0);
+	keeper = daemon.pid;
+	pid = fork();
+	check_ge_int(pid, 0);
+	if (pid == 0) {
+		comes_and_goes();
+		_exit(0);
+	}
+	for (int i = 0; i < 2; i++) {
+		pid_t worker = worker_of(keeper);
+
+		*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+		usleep(50000 + (useconds_t)(*seed >> 33) % 300000);
+		check_eq_int(kill(worker, SIGKILL), 0);
+		for (int tries = 0; worker_of(keeper) == worker || worker_of(keeper) == 0; tries++) {
+			check_lt_int(tries, 10000);
+			usleep(1000);
+		}
+	}
+	usleep(100000);
+	*is_over = 1;
+	check_eq_int(waitpid(pid, &status, 0), pid);
+	check_eq_int(status, 0);
+	check_eq_int(private_daemon_stop(&daemon), 0);
+}
+
+TEST_TIMEOUT(kills_at_any_moment_lose_and_double_nothing, 60)
+{
+	uint64_t seed = test_seed();
+
+	is_over = mmap(NULL, sizeof(*is_over), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	check(is_over != MAP_FAILED);
+	/* a daemon of its own each time: one that ends three times within 10 s has its registry dropped */
+	for (int turn = 0; turn < 8; turn++)
+		kill_twice(&seed);
+}
