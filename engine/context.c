@@ -365,6 +365,8 @@ static void stream_recover(struct engine *engine, struct view_context *context, 
 	}
 	if (batch.task.kind == TASK_NOTIFY_RECORD || batch.task.kind == TASK_NOTIFY_WAIT)
 		notify_recover(&batch);
+	if (batch.task.kind == TASK_REDUCE)
+		reduce_recover(&batch);
 	if (batch.task.kind != TASK_BATCH)
 		return;
 	for (uint32_t index = batch.task.first_lane; index != LANE_END && index < batch.task.item_count && index >= lowest;) {

@@ -126,6 +126,8 @@ int reduce_run(struct batch *batch);
 struct fault notify_fault(struct batch *batch, enum cause cause, uint64_t waited_ms);
 /* The head's change that was announced and not made, before any other head can run. */
 void notify_recover(struct batch *batch);
+/* The slice of the head's whose result is made and not written. The same. */
+void reduce_recover(struct batch *batch);
 /* Whoever waits for a notify looks again: memory goes. */
 void notify_ring_all(struct engine *engine);
 void context_forget_notifies(struct engine *engine, struct view_context *context);

@@ -8,6 +8,10 @@
  * scratch may be half written: it is made again); an odd one, and the scratch is whole. `step` is set to 0 before `position` names the
  * task, so it is never that of another one. tests/model/tasks.py explores this.
  *
+ * Several streams may reduce into one place (ranks that write into a peer's sum, say): their slices come one after the other, each made and
+ * written in one go. After a kill engine_recover(), which goes over all contexts before the first is looked at, writes the slice whose result
+ * is in a scratch, of which there is one at most: nobody reduces into its place in between, and would be overwritten.
+ *
  * A kill cuts the order of the program, and what was stored before it reaches memory: it is the compiler that must keep the order here.
  * Others see the destination when `completed` (release) has passed the task.
  */
@@ -114,6 +118,35 @@ static const void *slice_run(struct batch *batch, const struct reduction *reduct
 	return batch->engine->host.guard_end();
 }
 
+/* How much of the reduction is in the slice that @step is at; 0: all are done. */
+static uint64_t slice_bytes(const struct reduction *reduction, uint64_t step)
+{
+	uint64_t slices = reduction->bytes / REDUCE_SLICE + (reduction->bytes % REDUCE_SLICE != 0), left;
+
+	if (step / 2 >= slices)
+		return 0;
+	left = reduction->bytes - step / 2 * REDUCE_SLICE;
+	return left < REDUCE_SLICE ? left : REDUCE_SLICE;
+}
+
+void reduce_recover(struct batch *batch)
+{
+	struct reduce_scratch *scratch = stream_scratch(batch->ring);
+	uint64_t step = atomic_load_explicit(&scratch->step, memory_order_relaxed), bytes;
+	struct reduction reduction;
+	enum cause cause;
+	const void *lost;
+
+	if (step % 2 == 0 || atomic_load_explicit(&scratch->position, memory_order_relaxed) != batch->position + 1 ||
+	    stream_passes_over(batch->ring, batch->position) || reduction_open(batch, &reduction, &cause) < 0 || cause)
+		return;
+	bytes = slice_bytes(&reduction, step);
+	lost = bytes ? slice_run(batch, &reduction, step, bytes) : NULL;
+	/* the first look at it finds that again, and fails it */
+	if (lost)
+		engine_blame(batch->engine, batch->context->session, NULL, lost);
+}
+
 int reduce_run(struct batch *batch)
 {
 	struct reduce_scratch *scratch = stream_scratch(batch->ring);
@@ -130,17 +163,15 @@ int reduce_run(struct batch *batch)
 	for (uint64_t done = 0;; done += REDUCE_SLICE) {
 		/* a client can write it: it is judged by what is left */
 		uint64_t step = atomic_load_explicit(&scratch->step, memory_order_relaxed);
-		uint64_t slices = reduction.bytes / REDUCE_SLICE + (reduction.bytes % REDUCE_SLICE != 0), left;
+		uint64_t left = slice_bytes(&reduction, step);
 		const void *lost;
 
-		if (step / 2 >= slices)
+		if (!left)
 			return 1;
 		if (done && (done >= VISIT_BYTES || batch->engine->steps <= 0)) {
 			batch->context->starved = true;
 			return 0;
 		}
-		left = reduction.bytes - step / 2 * REDUCE_SLICE;
-		left = left < REDUCE_SLICE ? left : REDUCE_SLICE;
 		lost = slice_run(batch, &reduction, step, left);
 		batch->engine->steps -= (int64_t)(left / BYTES_PER_STEP);
 		if (lost) {

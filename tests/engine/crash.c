@@ -312,6 +312,42 @@ static void check_reductions(struct rig *rig, int point, uint32_t count)
 	}
 }
 
+/*
+ * Streams of two ranks add to one place. Rank 1 lets rank 0 go on before it adds: an executor that is killed while it does has a successor
+ * that looks at rank 0 first.
+ */
+#define ADDERS 2u
+#define ADDITIONS 3u
+
+static void submit_adders(struct rig *rig)
+{
+	uint64_t theirs = rig_import(rig, 0, 1), ours = rig_import(rig, 1, 0);
+	struct rig_reduce reads = { .to = 0, .from = 8192, .bytes = SUMS * 4, .segment = theirs, .type = 2, .op = 0 };
+	struct rig_reduce writes = { .to = 0, .from = 8192, .bytes = SUMS * 4, .to_segment = ours, .type = 2, .op = 0 };
+
+	for (uint32_t i = 0; i < SUMS; i++) {
+		SUM_OF(rig)[i] = 7;
+		TERM_OF(rig)[i] = i + 1;
+	}
+	for (uint32_t i = 0; i < ADDITIONS; i++) {
+		struct rig_notify go = { .kind = TASK_NOTIFY_RECORD, .mode = NOTIFY_SET, .segment = ours, .offset = NOTIFY + 64 * i, .number = 1 };
+		struct rig_notify wait = { .kind = TASK_NOTIFY_WAIT, .mode = NOTIFY_EQUAL, .offset = NOTIFY + 64 * i, .number = 1 };
+
+		rig_submit_notify(rig, 0, 0, &wait);
+		rig_submit_reduce(rig, 0, 0, &reads);
+		rig_submit_notify(rig, 1, 0, &go);
+		rig_submit_reduce(rig, 1, 0, &writes);
+	}
+}
+
+static void check_adders(struct rig *rig, int point, uint32_t count)
+{
+	expect(rig_is_done(rig, 0, 0) && rig_is_done(rig, 1, 0), "a stream is not done", point, count);
+	for (uint32_t i = 0; i < SUMS; i++)
+		expect(SUM_OF(rig)[i] == 7 + ADDERS * ADDITIONS * (i + 1), "an addition of several streams is lost or doubled", point, count);
+	expect(rig->liars == 0, "the executor takes its own words for nonsense", point, count);
+}
+
 struct scenario {
 	void (*start)(struct rig *rig);
 	void (*act)(struct rig *rig);	/* again after a crash, as a request is sent again */
@@ -362,6 +398,7 @@ int main(void)
 		{ submit_stopped, NULL, check_stopped },
 		{ submit_notifies, NULL, check_notifies },
 		{ submit_reductions, NULL, check_reductions },
+		{ submit_adders, NULL, check_adders },
 	};
 	uint32_t crashes = 0;
 

@@ -340,7 +340,7 @@ void rig_submit_reduce(struct rig *rig, uint32_t rank, uint32_t stream, const st
 				 { .kind = ITEM_SOURCE, .data_type = reduce->type } };
 
 	items[0].bytes = items[1].bytes = reduce->bytes;
-	items[0].segment = rig->ranks[rank].segment;
+	items[0].segment = reduce->to_segment ? reduce->to_segment : rig->ranks[rank].segment;
 	items[1].segment = reduce->segment ? reduce->segment : rig->ranks[rank].segment;
 	items[0].offset = reduce->to;
 	items[1].offset = reduce->from;

@@ -53,7 +53,7 @@ struct rig_notify {
 
 /* Offsets in the rank's memory, @from in @segment if that is not 0. */
 struct rig_reduce {
-	uint64_t to, from, bytes, segment;
+	uint64_t to, from, bytes, segment, to_segment; /* of the source, of the destination; 0: the rank's own */
 	uint8_t type;
 	uint32_t op;
 };
