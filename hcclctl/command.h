@@ -19,6 +19,7 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 
+int command_channels(int argc, char **argv);
 int command_comms(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_devices(int argc, char **argv);

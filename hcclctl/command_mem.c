@@ -6,6 +6,7 @@
 #include "hcclctl/command.h"
 #include "hcclctl/json.h"
 #include "hcclctl/listing.h"
+#include "hcclctl/mem_shared.h"
 #include "hcclctl/text.h"
 
 /* Sums over all pages. */
@@ -182,6 +183,9 @@ static const struct listing uses = {
 		"DEVICE is what programs allocate on devices, BUFFERS what they have touched of the HCCL buffers of\n"
 		"communicators, HOST pinned host memory, SIDE the items of large batches, RINGS the queues of\n"
 		"streams, REGIONS what ranks share and the daemon's own books.\n"
+		"Then what ranks have registered for channels (HcclCommMemReg), and in how many channels it is; and what\n"
+		"processes have of others' memory, by a channel or a key. What lingers is gone, and reads as zeros until\n"
+		"its process lets go of it.\n"
 		"Without being root you see your own; devices are those of all.\n",
 	.kind = HCCLD__CONTROL__LIST__KIND__MEMORY,
 	.name = "memory",
@@ -202,7 +206,7 @@ static int mem_print(struct query *query, const struct options *options)
 	r = listing_print(&uses, query, options);
 	if (r == 0)
 		printf("\ntotal %s\n", text_size(sums_total(), buffer));
-	return r;
+	return r < 0 ? r : mem_shared_print(query, options);
 }
 
 static int mem_add(struct query *query, cJSON *root)
@@ -213,7 +217,7 @@ static int mem_add(struct query *query, cJSON *root)
 		r = listing_add(&uses, query, root);
 	if (r == 0)
 		json_number(root, "total", sums_total());
-	return r;
+	return r < 0 ? r : mem_shared_add(query, root);
 }
 
 int command_mem(int argc, char **argv)

@@ -22,7 +22,8 @@ static int add_page(const Hccld__Control__ListReply *page, void *arg)
 	struct target *target = arg;
 
 	if (page->n_sessions || page->n_comms || page->n_devices || page->n_waiting ||
-	    page->n_streams || page->n_notifies || page->n_threads || page->n_tenants || page->n_memory || page->n_resources)
+	    page->n_streams || page->n_notifies || page->n_threads || page->n_tenants || page->n_memory || page->n_resources ||
+	    page->n_channels || page->n_registrations || page->n_imports)
 		target->pages_with_rows++;
 	if (target->array)
 		target->listing->json(target->array, page);
@@ -68,9 +69,11 @@ int listing_print(const struct listing *listing, struct query *query, const stru
 	if (!target.table)
 		return -ENOMEM;
 	r = ask(listing, query, &target);
+	if (r == 0 && target.pages_with_rows && listing->is_optional)
+		putchar('\n');
 	if (r == 0 && target.pages_with_rows)
 		r = table_print(target.table);
-	else if (r == 0)
+	else if (r == 0 && !listing->is_optional)
 		print_none(listing, query);
 	table_free(target.table);
 	return r;

@@ -19,6 +19,7 @@ struct listing {
 	uint64_t feature; /* that the daemon must have; 0: none */
 	const char *name; /* of the array in the JSON object */
 	const char *none; /* instead of an empty table */
+	bool is_optional; /* of a part of a command: a table behind a free line, or nothing */
 	bool counts_comms; /* what others have of it: communicators; else processes */
 	/* NULL: nothing. Asked first: STATUS_OK, or complained about, and this is the status. */
 	int (*check)(struct query *query);

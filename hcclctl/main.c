@@ -25,6 +25,7 @@ static const struct command commands[] = {
 	{ "limits", "what each tenant holds, and how much it may", command_limits },
 	{ "mem", "memory by device, process and kind", command_mem },
 	{ "resources", "channels, notifies, vector cores: budgets, and which rank holds them", command_resources },
+	{ "channels", "channels: which ranks have each other's memory, and which wait for that", command_channels },
 	{ "waiting", "every operation that waits: for whom, since when, why", command_waiting },
 	{ "config", "every setting of the daemon, where it comes from, what changes it", command_config },
 	{ "log", "what the daemon logs from now on", command_log },

@@ -345,6 +345,45 @@ static void list_streams(struct page *page)
 	}
 }
 
+/* What programs' own operators have. False: there is no such list. */
+static bool page_fill_resources(struct page *page, Hccld__Control__List__Kind kind, Hccld__Control__ListReply *reply)
+{
+	switch (kind) {
+	case HCCLD__CONTROL__LIST__KIND__NOTIFIES:
+		list_notifies(page);
+		reply->notifies = (Hccld__Control__Notifies **)page->entries;
+		reply->n_notifies = page->count;
+		return true;
+	case HCCLD__CONTROL__LIST__KIND__THREADS:
+		list_threads(page);
+		reply->threads = (Hccld__Control__Thread **)page->entries;
+		reply->n_threads = page->count;
+		return true;
+	case HCCLD__CONTROL__LIST__KIND__RESOURCES:
+		list_resources(page);
+		reply->resources = (Hccld__Control__Resource **)page->entries;
+		reply->n_resources = page->count;
+		return true;
+	case HCCLD__CONTROL__LIST__KIND__CHANNELS:
+		list_channels(page);
+		reply->channels = (Hccld__Control__Channel **)page->entries;
+		reply->n_channels = page->count;
+		return true;
+	case HCCLD__CONTROL__LIST__KIND__REGISTRATIONS:
+		list_registrations(page);
+		reply->registrations = (Hccld__Control__Registration **)page->entries;
+		reply->n_registrations = page->count;
+		return true;
+	case HCCLD__CONTROL__LIST__KIND__IMPORTS:
+		list_imports(page);
+		reply->imports = (Hccld__Control__Import **)page->entries;
+		reply->n_imports = page->count;
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int page_fill(struct page *page, Hccld__Control__List__Kind kind,
 		     Hccld__Control__ListReply *reply)
 {
@@ -374,16 +413,6 @@ static int page_fill(struct page *page, Hccld__Control__List__Kind kind,
 		reply->streams = (Hccld__Control__Stream **)page->entries;
 		reply->n_streams = page->count;
 		return 0;
-	case HCCLD__CONTROL__LIST__KIND__NOTIFIES:
-		list_notifies(page);
-		reply->notifies = (Hccld__Control__Notifies **)page->entries;
-		reply->n_notifies = page->count;
-		return 0;
-	case HCCLD__CONTROL__LIST__KIND__THREADS:
-		list_threads(page);
-		reply->threads = (Hccld__Control__Thread **)page->entries;
-		reply->n_threads = page->count;
-		return 0;
 	case HCCLD__CONTROL__LIST__KIND__TENANTS:
 		list_tenants(page);
 		reply->tenants = (Hccld__Control__Tenant **)page->entries;
@@ -394,12 +423,9 @@ static int page_fill(struct page *page, Hccld__Control__List__Kind kind,
 		reply->memory = (Hccld__Control__MemoryUse **)page->entries;
 		reply->n_memory = page->count;
 		return 0;
-	case HCCLD__CONTROL__LIST__KIND__RESOURCES:
-		list_resources(page);
-		reply->resources = (Hccld__Control__Resource **)page->entries;
-		reply->n_resources = page->count;
-		return 0;
 	default:
+		if (page_fill_resources(page, kind, reply))
+			return 0;
 		return request_fail(page->request, CAUSE_UNBUILT,
 				    "hccld %s has no list of kind %d; update hccld",
 				    page->request->control->options.version, (int)kind);

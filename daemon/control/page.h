@@ -24,6 +24,10 @@ bool page_add(struct page *page, ProtobufCMessage *message, uint64_t cursor);
 void list_resources(struct page *page);
 /* list_notifies.c */
 void list_notifies(struct page *page);
+/* list_channels.c */
+void list_channels(struct page *page);
+void list_registrations(struct page *page);
+void list_imports(struct page *page);
 /* list_limits.c */
 void list_tenants(struct page *page);
 void list_memory(struct page *page);

@@ -269,6 +269,18 @@ static int channel_bring_all(struct channel *channel, const struct channel *othe
 	return r;
 }
 
+/* What it exchanges is in one complete channel more, or (-1) less. */
+static void count_memories(const struct channel *channel, int more)
+{
+	for (uint32_t i = 0; i < channel->registration_count; i++) {
+		struct registration *memory =
+			registration_find(channel->rank, channel->registrations[i]);
+
+		if (memory)
+			memory->channel_count += (uint32_t)more;
+	}
+}
+
 int channel_complete(struct channel *channel, struct channel *other, struct session **ret_short)
 {
 	int r;
@@ -283,6 +295,8 @@ int channel_complete(struct channel *channel, struct channel *other, struct sess
 		return r;
 	channel->other = other;
 	other->other = channel;
+	count_memories(channel, 1);
+	count_memories(other, 1);
 	channel_set_state(channel, CHANNEL_COMPLETE);
 	channel_set_state(other, CHANNEL_COMPLETE);
 	return 0;
@@ -331,6 +345,8 @@ void channel_close(struct channel *channel, struct channel **ret_other)
 	if (!other)
 		return;
 	other->other = NULL;
+	count_memories(channel, -1);
+	count_memories(other, -1);
 	channel_set_state(other, CHANNEL_DEAD);
 	channel_lose(other);
 }

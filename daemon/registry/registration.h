@@ -22,6 +22,7 @@ struct registration {
 	uint64_t segment; /* id within the session; that may be gone */
 	uint64_t offset, bytes;
 	uint32_t record;
+	uint32_t channel_count; /* complete ones that exchange it */
 	char tag[HCCLD_TAG_MAX];
 };
 

@@ -19,8 +19,8 @@ import unittest
 
 SOURCE, BUILD = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
 HCCLD, HCCLCTL = str(BUILD / "daemon/hccld"), str(BUILD / "hcclctl/hcclctl")
-RANK, CIRCLE, VALUE_WAIT, TOUCH_BUFFER, NOTIFIES, THREADS = (
-    str(BUILD / "tests/hcclctl" / name) for name in ("admin_rank", "circle", "value_wait", "touch_buffer", "notifies", "threads"))
+RANK, CIRCLE, VALUE_WAIT, TOUCH_BUFFER, NOTIFIES, THREADS, CHANNELS = (
+    str(BUILD / "tests/hcclctl" / name) for name in ("admin_rank", "circle", "value_wait", "touch_buffer", "notifies", "threads", "channels"))
 COMPLETION = SOURCE / "hcclctl/completion.bash"
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 SCALE = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
@@ -144,6 +144,49 @@ class Streams(Case):
         self.assertEqual((limits["notifies"]["used"], limits["notifies"]["top_held"]), (4, 4))
         process.kill()
         wait_for(lambda: not self.json("notifies")["notifies"], "nothing stays")
+
+    def test_channels(self):
+        self.start()
+        self.assertEqual(self.json("channels"), {"channels": []})
+        self.assertEqual(self.ctl("channels").stdout, "there is no channel\n")
+        memory = self.json("mem")
+        self.assertEqual((memory["registrations"], memory["imports"]), ([], []))
+        job = self.job(CHANNELS, 2)
+        channels = wait_for(lambda: (lambda c: c if len(c) == 3 else None)(self.json("channels")["channels"]), "all are offered")
+        pids = [process.pid for process in job]
+        complete = {c["rank"]: c for c in channels if c["state"] == "complete"}
+        for rank, pid in enumerate(pids):
+            c = complete[rank]
+            self.assertEqual((c["pid"], c["peer"], c["peer_pid"], c["engine"], c["protocol"], c["notifies"], c["peer_notifies"], c["regions"],
+                              c["bytes"], c["buffer"], c["reason"]), (pid, 1 - rank, pids[1 - rank], "AIV", "UB_MEM", 3, 3, 1, 1 << 20, 400 << 20, ""))
+        waits = [c for c in channels if c["state"] == "offered"][0]
+        self.assertEqual((waits["rank"], waits["engine"], waits["protocol"], waits["buffer"]), (0, "CPU", "ROCE", 0))
+        words = f"waits for the other end: rank 1 (pid {pids[1]}) lives and has offered only engine AIV with UB_MEM"
+        self.assertEqual(waits["reason"], words)
+        self.assertRegex(self.ctl("channels").stdout, rf"0 +{pids[0]} +1 +{pids[1]} +AIV +UB_MEM +complete +3 +3 +400 MiB +1 +1 MiB")
+        memory = self.json("mem")
+        self.assertEqual([(r["pid"], r["rank"], r["tag"], r["kind"], r["bytes"], r["channels"]) for r in memory["registrations"]],
+                         [(pid, pids.index(pid), "area", "device", 1 << 20, 1) for pid in [r["pid"] for r in memory["registrations"]]])
+        imports = {(i["pid"], i["what"]): (i["owner_pid"], i["kind"], i["bytes"], i["rank"], i["peer"], i["lingers"]) for i in memory["imports"]}
+        for rank, pid in enumerate(pids):
+            self.assertEqual(imports[pid, "area"], (pids[1 - rank], "device", 1 << 20, rank, 1 - rank, False))
+            self.assertEqual(imports[pid, "HCCL buffer"], (pids[1 - rank], "device", 400 << 20, rank, 1 - rank, False))
+            self.assertEqual(imports[pid, "notifies"], (pids[1 - rank], "notifies", 192, rank, 1 - rank, False))
+        limits = {limit["name"]: limit for limit in self.json("limits")["tenants"][0]["limits"]}
+        self.assertEqual((limits["channels"]["used"], limits["registrations"]["used"]), (3, 2))
+        # what the dead one had is gone, but still mapped by the other
+        job[1].kill()
+        job[1].wait()
+        channels = wait_for(lambda: (lambda c: c if len(c) == 1 else None)(self.json("channels")["channels"]), "its ends are gone")
+        self.assertEqual((channels[0]["state"], channels[0]["rank"]), ("dead", 0))
+        self.assertIn(f"rank 1, pid {pids[1]}, killed by signal 9", channels[0]["reason"])
+        memory = self.json("mem")
+        self.assertEqual([(i["pid"], i["lingers"], "owner_pid" in i) for i in memory["imports"]], [(pids[0], True, False)] * 3)
+        self.assertRegex(self.ctl("mem").stdout, rf"{pids[0]} +- +device +1 MiB .* lingers")
+        job[0].kill()
+        job[0].wait()
+        wait_for(lambda: not self.json("channels")["channels"] and not self.json("mem")["imports"], "nothing stays")
+
     def test_threads(self):
         self.start()
         self.assertEqual(self.json("threads"), {"threads": []})

@@ -27,7 +27,7 @@ MAN = pathlib.Path(__file__).resolve().parents[2] / "man"
 FAKE = str(BUILD / "tests" / "hcclctl" / "fake_daemon")
 QUERIES = ["status", "ps", "comms", "devices", "waiting"]
 ADMIN = ["streams", "notifies", "threads", "kill", "drain", "undrain", "ping", "monitor"]
-COMMANDS = QUERIES + ADMIN + ["limits", "mem", "resources", "config", "log", "run", "env", "version"]
+COMMANDS = QUERIES + ADMIN + ["limits", "mem", "resources", "channels", "config", "log", "run", "env", "version"]
 
 
 def environment(directory, **more):
