@@ -319,8 +319,7 @@ static size_t pack_status(struct parts *parts, unsigned char *data)
 
 static size_t pack_list(struct parts *parts, unsigned char *data)
 {
-	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100, 120, 121, 122 };
-	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100, 110 };
+	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100, 110, 120, 121, 122 };
 	START(parts, List, list, LIST);
 	uint8_t mode = input_byte(parts->input);
 
