@@ -228,7 +228,7 @@ static int import_make_new(struct request *request, struct context *context,
 	    !export_allows(export, session->view.pid))
 		return request_fail(
 			request, CAUSE_PERMISSION,
-			"pid %d, which exports this memory, has not named pid %d among those that may import it (aclrtIpcMemSetImportPid, aclrtMemSetPidToShareableHandle; aclrtDeviceGetBareTgid gives the pid that counts)",
+			"pid %d, which exports this memory or notify, has not named pid %d among those that may import it (aclrtIpcMemSetImportPid, aclrtMemSetPidToShareableHandle, aclrtNotifySetImportPid; aclrtDeviceGetBareTgid gives the pid that counts)",
 			export->segment->context->session->view.pid, session->view.pid);
 	r = import_new(context, export, request->message->id, ret_import);
 	if (r == -EDQUOT)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Things come and go: churn N. N connections, sessions with a stream, communicators of two ranks and allocations, then as many again.
+ * Things come and go: churn N. N connections, sessions with a stream, communicators of two ranks, allocations and notifies, then as many again.
  * Between the two rounds nothing of the daemon may have grown: memory that is its own (PSS without its memfds), descriptors, memfds,
  * streams, records. Starts a daemon of its own.
  */
@@ -155,6 +155,53 @@ static void churn_memory(struct raw_client *client, uint64_t context, uint32_t c
 		raw_free(client, raw_allocate(client, context, 4096u << i % 6, NULL));
 }
 
+static uint32_t create_notifies(struct raw_client *client, uint64_t context, uint32_t count)
+{
+	Hccld__Control__CreateNotifies message = HCCLD__CONTROL__CREATE_NOTIFIES__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	uint32_t first;
+
+	message.context = context;
+	message.count = count;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_NOTIFIES;
+	request.create_notifies = &message;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	first = reply.message->create_notifies->first;
+	raw_reply_free(&reply);
+	return first;
+}
+
+static void free_notifies(struct raw_client *client, uint64_t context, uint32_t first)
+{
+	Hccld__Control__FreeNotifies message = HCCLD__CONTROL__FREE_NOTIFIES__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+
+	message.context = context;
+	message.first = first;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_FREE_NOTIFIES;
+	request.free_notifies = &message;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+}
+
+/* One stays, so that places are given out around it. */
+static void churn_notifies(struct raw_client *client, uint64_t context, uint32_t count)
+{
+	uint32_t kept = create_notifies(client, context, 100);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t first = create_notifies(client, context, 1 + i % 70);
+
+		check_eq_uint(first, kept + 100);
+		free_notifies(client, context, first);
+	}
+	free_notifies(client, context, kept);
+}
+
 static void churn(uint32_t count)
 {
 	struct raw_client client;
@@ -166,6 +213,7 @@ static void churn(uint32_t count)
 	context = raw_open_context(&client, 0);
 	churn_comms(&client, context, count);
 	churn_memory(&client, context, count);
+	churn_notifies(&client, context, count);
 	raw_client_stop(&client);
 }
 
