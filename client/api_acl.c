@@ -22,6 +22,7 @@
 	(ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH | \
 	 ACL_MEM_ACCESS_USER_SPACE_READONLY)
 #define ALIGNMENT 32u /* sizes of device memory */
+#define TIME_OUT_STEP_US 1000u
 
 /* ---- start and end ---- */
 
@@ -76,6 +77,61 @@ const char *aclGetRecentErrMsg(void)
 {
 	return hccld_error_take();
 }
+
+static aclError last_error(const char *function, aclrtLastErrLevel level, bool forgets)
+{
+	if (level != ACL_RT_THREAD_LEVEL)
+		return value_error(function, "level", (unsigned long long)level, "ACL_RT_THREAD_LEVEL (0)");
+	return hccld_acl_last(forgets);
+}
+
+aclError aclrtGetLastError(aclrtLastErrLevel level)
+{
+	return last_error(__func__, level, true);
+}
+
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level)
+{
+	return last_error(__func__, level, false);
+}
+
+/* ---- limits of kernels ---- */
+
+/*
+ * A kernel runs in threads of the process, which nobody can end from outside: limits are taken, and a kernel that is slow is not ended by
+ * one. hcclctl waiting shows it.
+ */
+aclError aclrtSetOpExecuteTimeOut(uint32_t timeout)
+{
+	return ACL_SUCCESS;
+}
+
+aclError aclrtSetOpExecuteTimeOutWithMs(uint32_t timeout)
+{
+	return ACL_SUCCESS;
+}
+
+aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t *actualTimeout)
+{
+	uint64_t rest = timeout % TIME_OUT_STEP_US;
+
+	if (!actualTimeout)
+		return null_error(__func__, "actualTimeout");
+	if (timeout > UINT64_MAX - TIME_OUT_STEP_US)
+		return value_error(__func__, "timeout", timeout, "at most 2^64 - 1001");
+	*actualTimeout = rest ? timeout - rest + TIME_OUT_STEP_US : timeout;
+	return ACL_SUCCESS;
+}
+
+aclError aclrtGetOpTimeOutInterval(uint64_t *interval)
+{
+	if (!interval)
+		return null_error(__func__, "interval");
+	*interval = TIME_OUT_STEP_US;
+	return ACL_SUCCESS;
+}
+
+/* ---- versions and names ---- */
 
 aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion, int32_t *patchVersion)
 {

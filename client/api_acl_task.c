@@ -287,7 +287,7 @@ aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStrea
 
 /* ---- streams ---- */
 
-aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag)
+static aclError create_stream(const char *function, aclrtStream *stream, uint32_t priority, uint64_t flag)
 {
 	const uint32_t flags = ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_PERSISTENT |
 			       ACL_STREAM_HUGE | ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY;
@@ -296,13 +296,12 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uin
 	int r;
 
 	if (!stream)
-		return null_error(__func__, "stream");
+		return null_error(function, "stream");
 	if (priority > LEAST_PRIORITY)
-		return hccld_acl_result(hccld_error(CAUSE_ARGUMENT, "%s: priority is %" PRIu32 "; expected 0 (greatest) to %u (least)",
-						    __func__, priority, LEAST_PRIORITY));
-	if (flag & ~flags)
-		return hccld_acl_result(hccld_error(CAUSE_ARGUMENT, "%s: flag is 0x%" PRIx32 "; expected bits of ACL_STREAM_*",
-						    __func__, flag));
+		return value_error(function, "priority", priority, "0 (greatest) to 7 (least)");
+	if (flag & ~(uint64_t)flags)
+		return hccld_acl_result(hccld_error(CAUSE_ARGUMENT, "%s: flag is 0x%" PRIx64 "; expected bits of ACL_STREAM_*",
+						    function, flag));
 	r = hccld_context_current(&context);
 	if (r == 0)
 		r = hccld_stream_new(context, &made);
@@ -310,9 +309,22 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uin
 		return hccld_acl_result(r);
 	/* streams share one executor: both are kept for the program to ask, and change nothing */
 	hccld_stream_settings(made)->priority = priority;
-	hccld_stream_settings(made)->flags = flag;
+	hccld_stream_settings(made)->flags = (uint32_t)flag;
 	*stream = made;
 	return ACL_SUCCESS;
+}
+
+aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag)
+{
+	return create_stream(__func__, stream, priority, flag);
+}
+
+/* Its work memory is for kernels of a device, which has none here. */
+aclError aclrtCreateStreamV2(aclrtStream *stream, const aclrtStreamConfigHandle *handle)
+{
+	if (!handle)
+		return null_error(__func__, "handle");
+	return create_stream(__func__, stream, handle->priority, handle->flag);
 }
 
 aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority)

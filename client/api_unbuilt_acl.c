@@ -11,17 +11,10 @@
 /* acl/acl.h */
 
 /* acl/acl_rt.h */
-UNBUILT_ACL(aclrtCreateStreamV2, (aclrtStream *stream, const aclrtStreamConfigHandle *handle))
 UNBUILT_ACL(aclrtActiveStream, (aclrtStream activeStream, aclrtStream stream))
 UNBUILT_ACL(aclrtSwitchStream, (void *leftValue, aclrtCondition cond, void *rightValue,
 		aclrtCompareDataType dataType, aclrtStream trueStream, aclrtStream falseStream,
 		aclrtStream stream))
-UNBUILT_ACL(aclrtSetOpExecuteTimeOut, (uint32_t timeout))
-UNBUILT_ACL(aclrtSetOpExecuteTimeOutWithMs, (uint32_t timeout))
-UNBUILT_ACL(aclrtSetOpExecuteTimeOutV2, (uint64_t timeout, uint64_t *actualTimeout))
-UNBUILT_ACL(aclrtGetOpTimeOutInterval, (uint64_t *interval))
-UNBUILT_ACL(aclrtPeekAtLastError, (aclrtLastErrLevel level))
-UNBUILT_ACL(aclrtGetLastError, (aclrtLastErrLevel level))
 UNBUILT_ACL(aclrtIpcGetEventHandle, (aclrtEvent event, aclrtIpcEventHandle *handle))
 UNBUILT_ACL(aclrtIpcOpenEventHandle, (aclrtIpcEventHandle handle, aclrtEvent *event))
 UNBUILT_ACL(aclrtBinaryLoadFromFile, (const char *binPath, aclrtBinaryLoadOptions *options,

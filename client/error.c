@@ -30,6 +30,7 @@ struct error_text {
 };
 
 static _Thread_local struct error_text current;
+static _Thread_local int last_acl; /* code of the last acl call that failed */
 
 /* Causes that stand for several situations: what the text says tells which. Some of the texts are the daemon's, of this release or another. */
 static const struct {
@@ -339,7 +340,20 @@ static void code_add(const struct status *status)
 
 int hccld_acl_result(int error)
 {
-	return result_status(error)->acl;
+	int code = result_status(error)->acl;
+
+	if (code)
+		last_acl = code;
+	return code;
+}
+
+int hccld_acl_last(bool forgets)
+{
+	int code = last_acl;
+
+	if (forgets)
+		last_acl = 0;
+	return code;
 }
 
 int hccld_hccl_result(int error)

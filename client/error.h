@@ -40,6 +40,8 @@ void hccld_comm_name_find(uint64_t comm, char *buffer, size_t size);
  */
 int hccld_acl_result(int error);
 int hccld_hccl_result(int error);
+/* The code of the last acl call of this thread that failed, 0: none. @forgets: none has from now on. */
+int hccld_acl_last(bool forgets);
 
 /* For functions this release does not build: HCCL_E_NOT_SUPPORT (5) and 207000, with a text that names @function. */
 int hccld_unbuilt_hccl(const char *function);

@@ -8,9 +8,7 @@
  * sets 0. A counting notify has 32 bits.
  *
  *   N1  Every change adds 1 to the count. A task stores the word that it is about to make in its own `number` before it changes the
- *       notify: whoever runs it again finds by the count whether that has happened (tests/model/notify.py). Only ResetNotifies makes a
- *       value 0 and leaves the count: a task that has announced its change and not made it yet makes it afterwards. That is the order
- *       in which they count then: for a plain notify what a change makes of the value depends on nothing before.
+ *       notify: whoever runs it again finds by the count whether that has happened (tests/model/notify.py).
  *   N2  There is one executor at a time for all contexts that can reach a notify: the engine thread. So between a task's `number` and its
  *       change nobody else changes the notify; over a kill because all heads that have announced a change make it before anything runs.
  *   N3  A context whose head waits stores 1 + its index in the yard in `waiter` before it looks at the word for the last time; who changes

@@ -697,7 +697,7 @@ aclError aclrtSetOpExecuteTimeOutWithMs(uint32_t timeout);
 aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t *actualTimeout);
 /* Step of these limits, microseconds. */
 aclError aclrtGetOpTimeOutInterval(uint64_t *interval);
-/* First error of the calling thread that nobody has read. */
+/* Code of the last acl call of the calling thread that failed; 0: none has. */
 aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 /* The same, and takes it away. */
 aclError aclrtGetLastError(aclrtLastErrLevel level);

@@ -284,3 +284,94 @@ TEST(acl_streams_have_attributes)
 {
 	job_run(attributes);
 }
+
+/* ---- the last error, and what else is the thread's or the process's ---- */
+
+static void *other_thread(void *arg)
+{
+	check_ok(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL));
+	return NULL;
+}
+
+static void last_error(void)
+{
+	pthread_t thread;
+	void *memory;
+
+	check_ok(aclrtGetLastError(ACL_RT_THREAD_LEVEL));
+	check_fails(aclrtSetDevice(64), ACL_ERROR_RT_INVALID_DEVICEID, NULL);
+	check_fails(aclrtMalloc(NULL, 1, ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_INVALID_PARAM, NULL);
+	/* what succeeds changes nothing */
+	check_ok(aclrtSetDevice(0));
+	check_eq_int(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL), ACL_ERROR_INVALID_PARAM);
+	check_eq_int(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL), ACL_ERROR_INVALID_PARAM);
+	check_eq_int(pthread_create(&thread, NULL, other_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	check_eq_int(aclrtGetLastError(ACL_RT_THREAD_LEVEL), ACL_ERROR_INVALID_PARAM);
+	check_ok(aclrtGetLastError(ACL_RT_THREAD_LEVEL));
+	/* also errors in flight, when they are reported */
+	memory = job_memory(64, 0);
+	check_ok(aclrtValueWait(memory, 7, ACL_STREAM_WAIT_VALUE_EQ, NULL));
+	check_ok(aclrtStreamAbort(NULL));
+	check_fails(aclrtSynchronizeStream(NULL), ACL_ERROR_RT_STREAM_ABORT, NULL);
+	check_eq_int(aclrtGetLastError(ACL_RT_THREAD_LEVEL), ACL_ERROR_RT_STREAM_ABORT);
+	check_fails(aclrtGetLastError((aclrtLastErrLevel)1), ACL_ERROR_RT_PARAM_INVALID, "level is 1");
+	check_fails(aclrtPeekAtLastError((aclrtLastErrLevel)7), ACL_ERROR_RT_PARAM_INVALID, "level is 7");
+}
+
+TEST(acl_a_thread_has_a_last_error)
+{
+	job_run(last_error);
+}
+
+static void kernel_limits(void)
+{
+	uint64_t step = 0, actual = 0;
+
+	check_ok(aclrtGetOpTimeOutInterval(&step));
+	check_eq_uint(step, 1000);
+	check_fails(aclrtGetOpTimeOutInterval(NULL), ACL_ERROR_INVALID_PARAM, "interval");
+	check_ok(aclrtSetOpExecuteTimeOut(5));
+	check_ok(aclrtSetOpExecuteTimeOutWithMs(5));
+	check_ok(aclrtSetOpExecuteTimeOutV2(5001, &actual));
+	check_eq_uint(actual, 6000);
+	check_ok(aclrtSetOpExecuteTimeOutV2(3 * step, &actual));
+	check_eq_uint(actual, 3000);
+	check_fails(aclrtSetOpExecuteTimeOutV2(5, NULL), ACL_ERROR_INVALID_PARAM, "actualTimeout");
+	check_fails(aclrtSetOpExecuteTimeOutV2(UINT64_MAX, &actual), ACL_ERROR_RT_PARAM_INVALID, "timeout");
+}
+
+TEST(acl_limits_of_kernels_have_steps)
+{
+	job_run(kernel_limits);
+}
+
+static void streams_by_handle(void)
+{
+	aclrtStreamConfigHandle config = { .flag = ACL_STREAM_FAST_SYNC, .priority = 3 };
+	aclrtStream stream;
+	uint32_t value;
+
+	check_fails(aclrtCreateStreamV2(NULL, &config), ACL_ERROR_INVALID_PARAM, "stream is NULL");
+	check_fails(aclrtCreateStreamV2(&stream, NULL), ACL_ERROR_INVALID_PARAM, "handle is NULL");
+	check_fails(aclrtCreateStreamV2(&stream, &config), ACL_ERROR_RT_CONTEXT_NULL, NULL);
+	check_ok(aclrtSetDevice(0));
+	config.priority = 8;
+	check_fails(aclrtCreateStreamV2(&stream, &config), ACL_ERROR_RT_PARAM_INVALID, "priority is 8");
+	config.priority = 3;
+	config.flag = (size_t)1 << 40;
+	check_fails(aclrtCreateStreamV2(&stream, &config), ACL_ERROR_RT_PARAM_INVALID, "flag is 0x10000000000");
+	config.flag = ACL_STREAM_FAST_SYNC;
+	check_ok(aclrtCreateStreamV2(&stream, &config));
+	check_ok(aclrtStreamGetPriority(stream, &value));
+	check_eq_uint(value, 3);
+	check_ok(aclrtStreamGetFlags(stream, &value));
+	check_eq_uint(value, ACL_STREAM_FAST_SYNC);
+	check_ok(aclrtSynchronizeStream(stream));
+	check_ok(aclrtDestroyStream(stream));
+}
+
+TEST(acl_streams_are_made_by_a_handle)
+{
+	job_run(streams_by_handle);
+}
