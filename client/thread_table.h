@@ -17,8 +17,9 @@
 #define THREAD_ALIVE (1ull << 31)
 #define THREAD_PLACES HCCLD_THREADS_PER_SESSION
 
-extern struct hccld_thread hccld_thread_places[THREAD_PLACES];
-extern uint32_t hccld_thread_limit; /* with the lock: places below it may be in use */
+/* Of this library alone: it exports no data. */
+extern __attribute__((visibility("hidden"))) struct hccld_thread hccld_thread_places[THREAD_PLACES];
+extern __attribute__((visibility("hidden"))) uint32_t hccld_thread_limit; /* with the lock: places below it may be in use */
 
 /* Returns what unlock is to be given. */
 int hccld_threads_lock(void);
