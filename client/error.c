@@ -77,8 +77,9 @@ static const char *solution_of(enum cause cause, const char *text)
 		return "Start the work in a process of its own (fork and exec), or fork before the first acl or Hccl call.";
 	case CAUSE_MEMORY:
 		return "Free memory that is not needed (hcclctl mem shows who holds how much), or raise the limit that is named above.";
-	case CAUSE_STREAMS:
 	case CAUSE_NOTIFIES:
+		return "Release what is not needed; hcclctl notifies shows who has them, hcclctl limits how much each user may have.";
+	case CAUSE_STREAMS:
 		return "Release what is not needed; hcclctl limits shows who holds how much.";
 	case CAUSE_LIMIT:
 		return "hcclctl limits shows who holds how much, and how much it may hold.";

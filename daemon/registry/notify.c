@@ -480,7 +480,8 @@ void notifies_fail(const struct notifies *notifies, enum cause cause)
 
 /* ---- words ---- */
 
-uint32_t notifies_held(const struct session *session, uint32_t device)
+/* How many of the device it has. */
+static uint32_t notifies_held(const struct session *session, uint32_t device)
 {
 	uint32_t count = 0;
 

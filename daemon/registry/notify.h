@@ -27,7 +27,6 @@
 struct context;
 struct registry;
 struct segment;
-struct session;
 struct text;
 
 enum notify_purpose {
@@ -102,5 +101,3 @@ struct notify_slot *notify_slot_at(struct context *context, uint32_t id);
 
 /* "device 0: 100 of 100 notifies used, 3 asked; most are held by pid 4711 train (60), ...; raise [devices] notifies_per_device; ..." */
 void notifies_describe(const struct registry *registry, uint32_t device, uint32_t asked, struct text *text);
-/* How many of the device @session holds. */
-uint32_t notifies_held(const struct session *session, uint32_t device);
