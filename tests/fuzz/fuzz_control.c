@@ -560,10 +560,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* a tenant stays, with its yard */
 	list_for_each(struct tenant, tenant, &registry->tenants, link)
 		tenants++;
+	/* fewer: some of an earlier input were not closed yet when they were counted */
 	if (tenants == tenants_seen)
-		insist(fd_count(open_fds) == open_fds && memory_store_count() == stored);
-	else
-		open_fds = fd_count(0);
+		insist(fd_count(open_fds) <= open_fds && memory_store_count() == stored);
+	open_fds = fd_count(0);
 	tenants_seen = tenants;
 	stored = memory_store_count();
 	return 0;
