@@ -104,6 +104,8 @@ static bool turn(Hccld__Control__Request *request, int n)
 		request->allocate_segment->context = context;
 	if (request->body_case == HCCLD__CONTROL__REQUEST__BODY_CLOSE_CONTEXT)
 		request->close_context->context = context;
+	if (request->body_case == HCCLD__CONTROL__REQUEST__BODY_CREATE_NOTIFIES)
+		request->create_notifies->context = context;
 	arm(n);
 	raw_send(&client, request);
 	r = raw_receive(&client, &reply);
@@ -184,6 +186,17 @@ TEST(small_segment)
 TEST(large_segment)
 {
 	allocate(4 << 20);
+}
+
+TEST(create_notifies)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__CreateNotifies body = HCCLD__CONTROL__CREATE_NOTIFIES__INIT;
+
+	body.count = 3;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_NOTIFIES;
+	request.create_notifies = &body;
+	every_allocation(&request);
 }
 
 TEST(root_info)

@@ -421,3 +421,65 @@ TEST(acl_no_record_of_many_threads_is_lost)
 {
 	job_run(threads);
 }
+
+/*
+ * Threads that hand bytes from one stream to another by a notify which is destroyed at once: a number that came back while a task still
+ * names it would let a copy run before its byte is there.
+ */
+#define HANDS 40
+#define HAND_SIZE (40u << 10)
+
+static void hold_hand(void *arg)
+{
+	while (!atomic_load((_Atomic int *)arg))
+		usleep(100);
+}
+
+static void *hand_on(void *arg)
+{
+	_Atomic int is_queued;
+	unsigned char *from, *to;
+	aclrtNotify notify;
+	aclrtStream streams[2];
+
+	check_ok(aclrtSetDevice(0));
+	from = job_memory(HANDS * HAND_SIZE, 0);
+	to = job_memory(HANDS, 0);
+	for (int i = 0; i < 2; i++)
+		check_ok(aclrtCreateStream(&streams[i]));
+	for (int round = 1; round <= 12; round++) {
+		atomic_store(&is_queued, 0);
+		check_ok(aclrtLaunchHostFunc(streams[0], hold_hand, &is_queued));
+		for (int i = 0; i < HANDS; i++) {
+			unsigned char *byte = from + (size_t)i * HAND_SIZE + HAND_SIZE - 1;
+
+			check_ok(aclrtCreateNotify(&notify, 0));
+			check_ok(aclrtWaitAndResetNotify(notify, streams[1], 20));
+			check_ok(aclrtMemcpyAsync(to + i, 1, byte, 1, ACL_MEMCPY_DEVICE_TO_DEVICE, streams[1]));
+			check_ok(aclrtMemsetAsync(byte + 1 - HAND_SIZE, HAND_SIZE, round + i, HAND_SIZE, streams[0]));
+			check_ok(aclrtRecordNotify(notify, streams[0]));
+			check_ok(aclrtDestroyNotify(notify));
+		}
+		atomic_store(&is_queued, 1);
+		check_ok(aclrtSynchronizeStream(streams[1]));
+		for (int i = 0; i < HANDS; i++)
+			check_eq_uint(to[i], (unsigned char)(round + i));
+	}
+	return NULL;
+}
+
+static void hands(void)
+{
+	pthread_t ids[5];
+
+	check_ok(aclrtSetDevice(0));
+	for (intptr_t i = 0; i < 5; i++)
+		check_eq_int(pthread_create(&ids[i], NULL, hand_on, (void *)i), 0);
+	for (int i = 0; i < 5; i++)
+		pthread_join(ids[i], NULL);
+}
+
+TEST(acl_a_number_does_not_come_back_too_early)
+{
+	job_run(hands);
+}
