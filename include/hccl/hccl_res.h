@@ -62,7 +62,8 @@ HcclResult HcclThreadAcquire(HcclComm comm, CommEngine engine, uint32_t threadNu
 
 /*
  * Makes the caller's stream a thread (engine COMM_ENGINE_CPU_TS) with @notifyNum notifies; the
- * same stream gives the same handle.
+ * same stream gives the same handle, with as many notifies as the largest call has asked for. It
+ * ends with the stream.
  */
 HcclResult HcclThreadAcquireWithStream(HcclComm comm, CommEngine engine, aclrtStream stream,
 		uint32_t notifyNum, ThreadHandle *thread);

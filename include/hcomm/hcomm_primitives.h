@@ -147,7 +147,10 @@ int32_t HcommReadReduceOnThread(ThreadHandle thread, ChannelHandle channel, void
 /* Writes without waiting for the transfer; a fence completes it. */
 int32_t HcommWriteNbiOnThread(ThreadHandle thread, ChannelHandle channel, void *dst,
 		const void *src, uint64_t len);
-/* The same, issued by the caller at once, not in stream order. */
+/*
+ * The same without a thread: in the order of such calls of the communicator, not in that of any thread.
+ * HcommChannelFence waits for it.
+ */
 int32_t HcommWriteNbi(ChannelHandle channel, void *dst, const void *src, uint64_t len);
 /* Writes and signals without waiting. */
 int32_t HcommWriteWithNotifyNbiOnThread(ThreadHandle thread, ChannelHandle channel, void *dst,
@@ -168,20 +171,23 @@ int32_t HcommChannelNotifyRecord(ChannelHandle channel, uint32_t remoteNotifyIdx
 /* Waits for the own notify of this channel and resets it. */
 int32_t HcommChannelNotifyWaitOnThread(ThreadHandle thread, ChannelHandle channel,
 		uint32_t localNotifyIdx, uint32_t timeOut);
-/* The same in the calling OS thread. HCCL_E_TIMEOUT. */
+/* The same in the calling OS thread, which alone waits. HCCL_E_TIMEOUT, HCCL_E_REMOTE. */
 int32_t HcommChannelNotifyWait(ChannelHandle channel, uint32_t localNotifyIdx, uint32_t timeOut);
 
 /*
  * Collects what this OS thread queues until HcommBatchModeEnd; the tag names it for reuse, NULL
- * or "": none.
+ * or "": none. hccld queues it at once: there is nothing to be gained.
  */
 int32_t HcommBatchModeStart(const char *batchTag);
 
 /* Submits what was collected. */
 int32_t HcommBatchModeEnd(const char *batchTag);
-/* Locks a communicator by name. */
+/*
+ * Locks a communicator by name. HCCL_E_PTR: there is none of that name; HCCL_E_AGAIN: it is
+ * locked.
+ */
 int32_t HcommAcquireComm(const char *commId);
-/* Unlocks it. */
+/* Unlocks it. HCCL_E_PARA: it is not locked. */
 int32_t HcommReleaseComm(const char *commId);
 /* Earlier transfers of the thread are complete before later work starts. */
 int32_t HcommFenceOnThread(ThreadHandle thread);
@@ -202,7 +208,7 @@ HcommResult HcommAicpuTsTaskCacheExecute(const char *tag, void **addrs, uint64_t
 		uint64_t count);
 /* Forgets a recorded list. Since 9.2. */
 HcommResult HcommAicpuTsTaskCacheClear(const char *tag);
-/* As HcommChannelFenceOnThread, by the calling OS thread. Since 9.1. */
+/* Returns when all that was queued without a thread is done; its errors in flight. Since 9.1. */
 int32_t HcommChannelFence(ChannelHandle channel);
 /* Sets the process's default for waits, whole seconds, 0: never. Since 9.2. */
 int32_t HcommSetNotifyWaitTimeOut(float timeOut);
