@@ -98,11 +98,14 @@ int hccld_primitive_transfer(const char *function, uint64_t thread_handle, uint6
 {
 	CLEANUP(hccld_channel_putp) struct hccld_channel *channel = NULL;
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
+	uint32_t epoch;
 	int r;
 
 	r = hccld_channel_get(function, channel_handle, &channel);
 	if (r == 0)
 		r = thread_get(channel, thread_handle, &thread);
+	if (r == 0)
+		r = hccld_comm_check_running(channel->comm, &epoch);
 	if (r == 0)
 		r = hccld_channel_check(channel, function);
 	for (uint32_t i = 0; i < count && r == 0; i++)
@@ -120,8 +123,11 @@ static int wait_submit(const char *function, const struct hccld_channel *channel
 {
 	struct hccld_channel_place found;
 	struct hccld_notify_place place;
+	uint32_t epoch;
 	int r = hccld_channel_own_notify(channel, function, index, &found);
 
+	if (r == 0)
+		r = hccld_comm_check_running(channel->comm, &epoch);
 	if (r < 0)
 		return r;
 	place = (struct hccld_notify_place){ found.segment, found.offset };

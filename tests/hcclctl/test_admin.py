@@ -199,7 +199,8 @@ class Streams(Case):
                          [("AICPU_TS", comm["comm"], comm["name"], 0, 3, True, 2), ("AICPU_TS", comm["comm"], comm["name"], 0, 3, True, 0),
                           ("CPU_TS", comm["comm"], comm["name"], 0, 2, False, 0), ("CPU", 0, "", 0, 7, True, 0)])
         self.assertEqual(len({t["stream"] for t in threads}), 4)
-        self.assertEqual([bool(t["head"]) for t in threads], [True, False, False, False])
+        self.assertEqual([t["head"] for t in threads], ["notify-wait", "", "", ""])
+        self.assertRegex(threads[0]["reason"], rf"stream {threads[0]['stream']} of pid {jobs[0].pid} waits .*for notify \d+ of device 0")
         self.assertEqual((threads[0]["process"], threads[0]["device"], threads[0]["moving"]), ("threads", 0, False))
         table = self.ctl("threads").stdout
         self.assertEqual(table.count("AICPU_TS"), 4)

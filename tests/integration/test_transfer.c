@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Primitives over channels, every function by itself between two ranks, and what is told when it cannot. */
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hccl/hccl_res.h"
 #include "hcomm/hcomm_primitives.h"
@@ -272,6 +274,24 @@ static void late_cases(struct pair *pair)
 	check_fails(HcommChannelNotifyWait(pair->channel, 1, 1), HCCL_E_TIMEOUT, "notify 1 of the channel to rank 1");
 }
 
+static _Atomic bool was_suspended;
+
+/* Nothing new of a rank that is suspended; what is its own goes on, and all of it afterwards. */
+static void while_suspended(struct pair *pair)
+{
+	check_ok(HcclCommSuspend(pair->rank->comm));
+	check_fails(HcommWriteOnThread(pair->thread, pair->channel, pair->other, pair->own, 8), HCCL_E_SUSPENDING, "suspended");
+	check_fails(HcommChannelNotifyRecord(pair->channel, 0), HCCL_E_SUSPENDING, "suspended");
+	check_fails(HcommChannelNotifyWaitOnThread(pair->thread, pair->channel, 0, 1), HCCL_E_SUSPENDING, "suspended");
+	check_fails(HcommChannelNotifyWait(pair->channel, 0, 1), HCCL_E_SUSPENDING, "suspended");
+	check_ok(HcommLocalCopyOnThread(pair->thread, pair->own + 64, pair->own, 8));
+	finish(pair->thread);
+	check_ok(HcclCommResume(pair->rank->comm));
+	check_ok(HcommWriteOnThread(pair->thread, pair->channel, pair->other, pair->own, 8));
+	finish(pair->thread);
+	atomic_store(&was_suspended, true);
+}
+
 static void each(struct job_rank *rank)
 {
 	struct pair pair = pair_new(rank, 7);
@@ -303,6 +323,12 @@ static void each(struct job_rank *rank)
 		check_ok(HcommChannelNotifyRecord(pair.channel, 0));
 	else
 		check_ok(HcommChannelNotifyWait(pair.channel, 0, 0));
+	meet(&pair);
+	if (rank->rank == 0)
+		while_suspended(&pair);
+	/* not in a barrier, which would fail, too */
+	while (!atomic_load(&was_suspended))
+		usleep(1000);
 	meet(&pair);
 	check_ok(HcclChannelDestroy(rank->comm, &pair.channel, 1));
 	check_fails(HcommChannelNotifyRecordOnThread(pair.thread, pair.channel, 0), HCCL_E_NOT_FOUND, "no channel");
