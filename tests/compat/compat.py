@@ -146,13 +146,14 @@ class Programs(Case):
             kernel = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(lambda block, blocks, arg: print("called"))
             assert acl.aclrtSetDevice(0) == 0 and acl.aclrtCreateStream(ctypes.byref(stream)) == 0
             for call in (lambda: acl.aclrtCreateNotify(ctypes.byref(handle), ctypes.c_uint64(0)),
-                         lambda: ctypes.CDLL("libhccld.so.1").HccldLaunchHostKernel(kernel, 1, None, ctypes.c_size_t(0), stream)):
+                         lambda: ctypes.CDLL("libhccld.so.1").HccldLaunchHostKernel(kernel, 1, None, ctypes.c_size_t(0), stream),
+                         lambda: ctypes.CDLL("libhcomm.so").HcommThreadAlloc(0, 1, (ctypes.c_uint32 * 1)(1), ctypes.byref(handle))):
                 print(call(), acl.aclGetRecentErrMsg().decode())
             assert acl.aclrtSynchronizeStream(stream) == 0
             """
         _, out, _ = self.finish([self.spawn(sys.executable, NEW_LIBRARIES, "-c", program)])[0]
-        for what in ("notifies", "host kernels"):
-            self.assertRegex(out, rf"(?m)^207000 .*hccld {OLD.version}, which serves this process, has no {what}; update hccld")
+        for code, what in ((207000, "notifies"), (207000, "host kernels"), (5, "threads")):
+            self.assertRegex(out, rf"(?m)^{code} .*hccld {OLD.version}, which serves this process, has no {what}; update hccld")
         self.assertNotIn("called", out)
 
     def test_old_and_new_libraries_in_one_communicator(self):
@@ -202,7 +203,7 @@ class Tools(Case):
 
     def test_what_the_old_daemon_lacks_is_refused_by_its_version(self):
         self.start(OLD.hccld)
-        for command in ("resources", "resources --json", "notifies"):
+        for command in ("resources", "resources --json", "notifies", "threads"):
             result = self.ctl(NEW_HCCLCTL, *command.split())
             self.assertEqual((result.returncode, result.stdout), (1, ""), command)
             self.assertRegex(result.stderr, rf"hccld {OLD.version} does not (support|know)", command)
