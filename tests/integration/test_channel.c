@@ -497,3 +497,57 @@ TEST(threads_share_what_they_acquire)
 {
 	job_run(threads_in_threads);
 }
+
+/* ---- given up ---- */
+
+static void *acquires_in_vain(void *data)
+{
+	struct twin *twin = data;
+	HcclChannelDesc desc = desc_of(twin->peer, COMM_PROTOCOL_UB_MEM, NULL, 0);
+	const char *text;
+
+	check_ok(aclrtSetDevice(twin->device));
+	check_eq_int(HcclChannelAcquire(twin->comm, COMM_ENGINE_AIV, &desc, 1, &twin->channel), HCCL_E_UNAVAIL);
+	text = aclGetRecentErrMsg();
+	check_str_contains(text, "this process has closed it");
+	return NULL;
+}
+
+/* A thread that waits for a peer hears at once that its own rank has gone: destroyed by rank 0, with its device by rank 1. */
+static void is_given_up(struct job_rank *rank)
+{
+	struct twin twin = { .comm = rank->comm, .device = rank->device, .peer = 2 };
+	pthread_t thread;
+
+	if (rank->rank == 2) {
+		await(2);
+		return;
+	}
+	check_eq_int(pthread_create(&thread, NULL, acquires_in_vain, &twin), 0);
+	usleep(200000);
+	if (rank->rank == 0) {
+		check_ok(HcclCommDestroy(rank->comm));
+		rank->comm = NULL;
+	} else {
+		check_ok(aclrtResetDeviceForce(rank->device));
+	}
+	check_eq_int(pthread_join(thread, NULL), 0);
+	check_eq_uint(twin.channel, 0);
+	if (rank->rank == 1) {
+		check_ok(HcclCommDestroy(rank->comm));
+		rank->comm = NULL;
+		check_ok(aclrtSetDevice(rank->device));
+		check_ok(aclrtCreateStream(&rank->stream));
+	}
+	atomic_fetch_add(&step, 1);
+}
+
+static void given_up_in_threads(void)
+{
+	job_ranks(3, 3, is_given_up, NULL);
+}
+
+TEST(a_thread_that_waits_hears_that_its_rank_has_gone)
+{
+	job_run(given_up_in_threads);
+}
