@@ -23,6 +23,7 @@
 #include "proto/cleanup.h"
 
 #define COUNT_MAX 1048576u
+#define OFFER_ATTEMPTS 3
 #define DESC_SIZE_MAX 4096u /* of later releases */
 
 static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
@@ -259,17 +260,33 @@ static int acquire_take(struct acquire *acquire)
 	return r;
 }
 
+/* -ENOENT: another thread, whose time was over, has taken back an end that both had offered. */
+static int acquire_offer(struct acquire *acquire, uint64_t buffer, bool *ret_is_offered)
+{
+	int r = hccld_channel_request_offer(acquire->comm->task_rank, acquire->engine, buffer, acquire->offers, acquire->offer_count, acquire->ids);
+
+	*ret_is_offered = r == 0;
+	return r < 0 ? r : hccld_channel_request_await(acquire->ids, acquire->offer_count, hccld_environment_connect_timeout_ms());
+}
+
 static int acquire_new(struct acquire *acquire)
 {
 	uint64_t segment, bytes;
+	bool is_offered;
 	void *buffer;
 	int r = hccld_comm_buffer_get(acquire->comm, &buffer, &bytes, &segment);
 
-	if (r == 0)
-		r = hccld_channel_request_offer(acquire->comm->task_rank, acquire->engine, segment, acquire->offers, acquire->offer_count, acquire->ids);
 	if (r < 0)
 		return r;
-	r = hccld_channel_request_await(acquire->ids, acquire->offer_count, hccld_environment_connect_timeout_ms());
+	for (int attempt = 0; attempt < OFFER_ATTEMPTS; attempt++) {
+		if (attempt)
+			hccld_error_forget();
+		r = acquire_offer(acquire, segment, &is_offered);
+		if (!is_offered)
+			return r;
+		if (status_cause(r) != CAUSE_NOT_FOUND)
+			break;
+	}
 	if (r == 0)
 		r = acquire_take(acquire);
 	if (r < 0) {

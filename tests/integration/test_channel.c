@@ -551,3 +551,45 @@ TEST(a_thread_that_waits_hears_that_its_rank_has_gone)
 {
 	job_run(given_up_in_threads);
 }
+
+/* ---- threads that give up ---- */
+
+static void *gives_up(void *data)
+{
+	struct twin *twin = data;
+	HcclChannelDesc desc = desc_of(twin->peer, COMM_PROTOCOL_UB_MEM, NULL, 0);
+
+	check_ok(aclrtSetDevice(twin->device));
+	usleep((unsigned int)twin->channel);
+	for (int i = 0; i < 6; i++)
+		check_fails(HcclChannelAcquire(twin->comm, COMM_ENGINE_AIV, &desc, 1, &twin->channel), HCCL_E_TIMEOUT, "has offered nothing");
+	return NULL;
+}
+
+/* Each takes the end back when its time is over, while others are about to wait for it. */
+static void threads_give_up(struct job_rank *rank)
+{
+	struct twin twins[16];
+	pthread_t threads[16];
+
+	if (rank->rank == 0) {
+		for (uint32_t i = 0; i < 16; i++) {
+			twins[i] = (struct twin){ .comm = rank->comm, .device = rank->device, .peer = 1, .channel = i * 17000 };
+			check_eq_int(pthread_create(&threads[i], NULL, gives_up, &twins[i]), 0);
+		}
+		for (uint32_t i = 0; i < 16; i++)
+			check_eq_int(pthread_join(threads[i], NULL), 0);
+	}
+	atomic_fetch_add(&step, 1);
+	await(2);
+}
+
+static void give_up_in_threads(void)
+{
+	job_ranks(2, 2, threads_give_up, NULL);
+}
+
+TEST(threads_that_give_up_leave_the_others_alone)
+{
+	job_run_with("HCCLD_CONNECT_TIMEOUT_MS", "300", give_up_in_threads);
+}
