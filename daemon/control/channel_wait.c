@@ -12,6 +12,7 @@
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/obituary.h"
+#include "control/query.h"
 #include "control/request.h"
 #include "proto/channel.h"
 #include "proto/clock.h"
@@ -205,32 +206,51 @@ void channel_waits_abort(struct session *session)
 }
 
 /* "2 of 3 channels were not completed within 120000 ms: rank 1 (pid 4711) is stopped ...; rank 2 ..." */
-static void wait_expire(struct wait *wait)
+static void wait_describe(const struct wait *wait, struct text *text)
 {
-	struct request *request = wait->request;
 	uint32_t told = 0;
-	struct text text;
 
-	text_init(&text, request->text, sizeof(request->text));
 	for (uint32_t i = 0; i < wait->count; i++) {
 		const struct channel *channel = wait->waiters[i].channel;
 
 		if (list_is_empty(&wait->waiters[i].link))
 			continue;
 		if (!told)
-			text_add(&text,
+			text_add(text,
 				 "communicator %s: rank %" PRIu32 " has waited %" PRIu64 " ms; %" PRIu32 " of %" PRIu32
 				 " channels (engine %s, protocol %s) lack the other end: ",
 				 channel->rank->comm->name, channel->rank->rank, (clock_now_ns() - wait->since_ns) / 1000000, wait->missing,
 				 wait->count, channel_engine_name(channel->engine), channel_protocol_name(channel->protocol));
 		if (told == TOLD_MAX) {
-			text_add(&text, "; and %" PRIu32 " more", wait->missing - told);
+			text_add(text, "; and %" PRIu32 " more", wait->missing - told);
 			break;
 		}
-		text_add(&text, "%s", told++ ? "; " : "");
-		channel_describe_absent(channel, &text);
+		text_add(text, "%s", told++ ? "; " : "");
+		channel_describe_absent(channel, text);
 	}
+}
+
+static void wait_expire(struct wait *wait)
+{
+	struct text text;
+
+	text_init(&text, wait->request->text, sizeof(wait->request->text));
+	wait_describe(wait, &text);
 	wait_finish(wait, status_error(CAUSE_CHANNEL_TIMEOUT));
+}
+
+uint64_t channel_waits_oldest(const struct request *request, struct text *text)
+{
+	const struct wait *oldest = NULL;
+
+	list_for_each(struct wait, wait, &request->control->channel_waits, link)
+		if (query_sees(request, wait->session->uid) && (!oldest || wait->since_ns < oldest->since_ns))
+			oldest = wait;
+	if (!oldest)
+		return 0;
+	if (text)
+		wait_describe(oldest, text);
+	return (clock_now_ns() - oldest->since_ns) / 1000000;
 }
 
 void channel_waits_expire(void *data)

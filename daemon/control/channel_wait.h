@@ -2,11 +2,14 @@
 /* Requests that wait until channels are complete, and why a channel is not. */
 #pragma once
 
+#include <stdint.h>
+
 #include "proto/status.h"
 
 struct channel;
 struct control;
 struct rank;
+struct request;
 struct session;
 struct text;
 
@@ -20,6 +23,9 @@ void channels_forsake(struct control *control, const struct rank *rank);
 void channel_waits_abort(struct session *session);
 /* The callback of control->channel_timer. */
 void channel_waits_expire(void *control);
+
+/* For how many ms the request waits that has waited longest, of those that who asks may see; 0: none. @text, which may be NULL: for what. */
+uint64_t channel_waits_oldest(const struct request *request, struct text *text);
 
 /*
  * CAUSE_NONE: it is complete. CAUSE_BUSY: the peer has yet to offer its end. Else why it will never be, or is no longer; @text, which may

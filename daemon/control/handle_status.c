@@ -7,6 +7,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "control/absent.h"
+#include "control/channel_wait.h"
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/dispatch.h"
@@ -230,7 +231,8 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	uint64_t join_ms = NOTED_MS;
 	const struct comm *incomplete = find_incomplete(request, &join_ms);
 	uint64_t missing_ms = survey->has_missing ? survey->oldest_missing.age_ms : 0;
-	bool is_stuck = missing_ms >= STUCK_MS || (incomplete && join_ms >= STUCK_MS);
+	uint64_t channel_ms = channel_waits_oldest(request, NULL);
+	bool is_stuck = missing_ms >= STUCK_MS || (incomplete && join_ms >= STUCK_MS) || channel_ms >= STUCK_MS;
 	int32_t pid = 0;
 
 	if (missing_ms >= NOTED_MS && (!incomplete || missing_ms >= join_ms)) {
@@ -239,6 +241,9 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	} else if (incomplete) {
 		text_add(text, "%s: ", is_stuck ? "stuck" : "waiting");
 		write_incomplete(incomplete, join_ms, text);
+	} else if (channel_ms >= NOTED_MS) {
+		text_add(text, "%s: HcclChannelAcquire: ", is_stuck ? "stuck" : "waiting");
+		channel_waits_oldest(request, text);
 	} else {
 		text_add(text, "healthy: ");
 		plural(text, reply->sessions, "session");

@@ -174,6 +174,10 @@ class Streams(Case):
             self.assertEqual(imports[pid, "notifies"], (pids[1 - rank], "notifies", 192, rank, 1 - rank, False))
         limits = {limit["name"]: limit for limit in self.json("limits")["tenants"][0]["limits"]}
         self.assertEqual((limits["channels"]["used"], limits["registrations"]["used"]), (3, 2))
+        # a wait for a peer that does not come is told like any other
+        status = wait_for(lambda: (lambda s: s if not s["healthy"] else None)(self.json("status")), "it is stuck")
+        self.assertRegex(status["verdict"], rf"^stuck: HcclChannelAcquire: communicator \S+: rank 0 has waited \d+ ms; 1 of 1 channels "
+                         rf"\(engine CPU, protocol ROCE\) lack the other end: {re.escape(words[len('waits for the other end: '):])}")
         # what the dead one had is gone, but still mapped by the other
         job[1].kill()
         job[1].wait()
