@@ -106,7 +106,7 @@ struct place {
 	uint64_t number;
 	uint8_t comparison;
 };
-/* -EPROTO: the task has none, or none of @bytes at a multiple of 8. */
+/* -EPROTO: the task has none, or none of @bytes at a multiple of 8, of 64 if it is to be a notify. */
 int place_find(struct batch *batch, uint64_t bytes, struct place *ret_place);
 struct task *task_slot(struct batch *batch);
 /* The end of accesses to memory of @session's segments. */

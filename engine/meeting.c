@@ -27,16 +27,19 @@
 
 int place_find(struct batch *batch, uint64_t bytes, struct place *ret_place)
 {
+	bool is_notify = batch->task.kind == TASK_NOTIFY_RECORD || batch->task.kind == TASK_NOTIFY_WAIT;
+	struct view_session *session = batch->context->session;
 	struct item *item = batch_item(batch, 0);
 	struct view_segment *segment;
-	uint64_t offset;
+	uint64_t offset, id;
 
 	if (batch->task.item_count != 1 || read_once(item->kind) != ITEM_PLACE)
 		return -EPROTO;
 	offset = read_once(item->offset);
-	segment = view_segment_find(batch->context->session, read_once(item->segment), offset, bytes);
+	id = read_once(item->segment);
+	segment = is_notify ? view_notify_find(session, id, offset) : view_segment_find(session, id, offset, bytes);
 	/* the address counts: memory that was imported begins wherever its exporter's part does */
-	if (segment && (uintptr_t)(segment->base + offset) % sizeof(uint64_t))
+	if (segment && (uintptr_t)(segment->base + offset) % (is_notify ? sizeof(struct notify_slot) : sizeof(uint64_t)))
 		return -EPROTO;
 	*ret_place = (struct place){ .item = item, .comparison = read_once(item->data_type) };
 	ret_place->number = atomic_load_explicit(&item->number, memory_order_relaxed);

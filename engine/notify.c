@@ -128,7 +128,7 @@ struct fault notify_fault(struct batch *batch, enum cause cause, uint64_t waited
 {
 	const struct item *item = batch_item(batch, 0);
 	uint64_t id = read_once(item->segment);
-	struct view_segment *segment = view_segment_find(batch->context->session, id, 0, 0);
+	struct view_segment *segment = view_segment_of(batch->context->session, id, 0, 0);
 	struct fault fault = { .cause = cause, .direction = ITEM_PLACE, .waited_ms = waited_ms };
 
 	/* only the own ones are known by a number */
@@ -211,11 +211,11 @@ void context_forget_notifies(struct engine *engine, struct view_context *context
 
 static int slot_find(struct view_session *session, uint64_t id, uint64_t offset, struct notify_slot **ret_slot)
 {
-	struct view_segment *segment = view_segment_find(session, id, offset, sizeof(struct notify_slot));
+	struct view_segment *segment = view_notify_find(session, id, offset);
 
 	if (!segment)
 		return -ENOENT;
-	if ((uintptr_t)(segment->base + offset) % sizeof(uint64_t))
+	if ((uintptr_t)(segment->base + offset) % sizeof(struct notify_slot))
 		return -EINVAL;
 	*ret_slot = (struct notify_slot *)(segment->base + offset);
 	return 0;

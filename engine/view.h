@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "proto/limits.h"
+#include "proto/notify.h"
 #include "proto/region.h"
 #include "proto/ring.h"
 #include "proto/yard.h"
@@ -34,11 +35,13 @@ struct view_segment {
 	unsigned char *base;		/* mapped rw in this process */
 	uint64_t size;
 	_Atomic uint32_t retired;	/* the owner stores 1 before engine_segment_detach() */
-	uint8_t kind;			/* AllocateSegment.Kind: only DEVICE and HOST may be touched by items, only SIDE holds items */
+	uint8_t kind;			/* AllocateSegment.Kind: NOTIFY is for tasks about notifies, which know no other */
 	bool is_import;			/* memory of another session's segment, which has an entry of its own */
 	/* of an import that came with a channel: whose it is. Not read before it is retired */
 	struct view_comm *comm;		/* NULL: it came by a key */
 	uint32_t rank, peer;
+	/* of NOTIFY: a bit for each page that is there, set (release) when it is; NULL: all are. The others are on nobody's account */
+	const _Atomic uint64_t *pages;
 };
 
 /* Large copies of one communicator that wait for the engine: what weighted deficit round robin chooses among. */
@@ -149,8 +152,7 @@ struct view_yard {
 	uint32_t next_bit;		/* [engine] where the next pass begins */
 };
 
-/* The segment @id of @session that holds [offset, offset + bytes), or NULL. Any thread that may use the view. */
-static inline struct view_segment *view_segment_find(struct view_session *session, uint64_t id, uint64_t offset, uint64_t bytes)
+static inline struct view_segment *view_segment_of(struct view_session *session, uint64_t id, uint64_t offset, uint64_t bytes)
 {
 	struct view_segment *segment;
 
@@ -162,6 +164,30 @@ static inline struct view_segment *view_segment_find(struct view_session *sessio
 	if (atomic_load_explicit(&segment->retired, memory_order_acquire))
 		return NULL;
 	if (offset > segment->size || bytes > segment->size - offset)
+		return NULL;
+	return segment;
+}
+
+/*
+ * The segment @id of @session that holds [offset, offset + bytes), or NULL: memory of programs, never that of notifies, which nothing but
+ * changes of notifies may change (proto/notify.h, N1, N2). Any thread that may use the view.
+ */
+static inline struct view_segment *view_segment_find(struct view_session *session, uint64_t id, uint64_t offset, uint64_t bytes)
+{
+	struct view_segment *segment = view_segment_of(session, id, offset, bytes);
+
+	return segment && segment->kind != NOTIFY_SEGMENT_KIND ? segment : NULL;
+}
+
+/* The same for the place of a notify: of memory of that kind, and where it is backed. */
+static inline struct view_segment *view_notify_find(struct view_session *session, uint64_t id, uint64_t offset)
+{
+	struct view_segment *segment = view_segment_of(session, id, offset, sizeof(struct notify_slot));
+	uint64_t page = offset / NOTIFY_PAGE;
+
+	if (!segment || segment->kind != NOTIFY_SEGMENT_KIND)
+		return NULL;
+	if (segment->pages && !(atomic_load_explicit(&segment->pages[page / 64], memory_order_acquire) >> (page % 64) & 1))
 		return NULL;
 	return segment;
 }

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #define NOTIFY_SEGMENT_KIND 71u	/* AllocateSegment.Kind */
+#define NOTIFY_PAGE 4096u	/* places are backed by pages, when their notifies are handed out */
 
 enum notify_change {
 	NOTIFY_SET = 0,		/* as aclrtCntNotifyRecordMode */

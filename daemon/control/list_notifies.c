@@ -39,7 +39,7 @@ static bool head_waits_for(struct view_session *session, const struct stream_rin
 
 	if (position == atomic_load_explicit(&ring->tail, memory_order_acquire) || task->kind != TASK_NOTIFY_WAIT || task->side)
 		return false;
-	segment = view_segment_find(session, item->segment, offset, sizeof(*slot));
+	segment = view_notify_find(session, item->segment, offset);
 	return segment && segment->base + offset == (const unsigned char *)slot;
 }
 

@@ -18,7 +18,7 @@
 #include "registry/session.h"
 #include "registry/share.h"
 
-#define PAGE 4096u
+#define PAGE NOTIFY_PAGE
 #define PLACE sizeof(struct notify_slot)
 #define OWNERS_BYTES (HCCLD_NOTIFIES_MAX * sizeof(struct notifies *))
 #define TOP 3
@@ -111,6 +111,17 @@ static int segment_make(struct context *context)
 	return r;
 }
 
+static bool page_is_backed(const struct context *context, uint32_t page)
+{
+	return atomic_load_explicit(&context->notifies.pages[page / 64], memory_order_relaxed) >> (page % 64) & 1;
+}
+
+static void page_set_backed(struct context *context, uint64_t page)
+{
+	/* release: the engine finds it backed */
+	atomic_fetch_or_explicit(&context->notifies.pages[page / 64], 1ull << (page % 64), memory_order_release);
+}
+
 /* The page is backed, and charged. */
 static int page_back(struct context *context, uint32_t page)
 {
@@ -118,7 +129,7 @@ static int page_back(struct context *context, uint32_t page)
 	uint32_t device = segment_device(context, SEGMENT_NOTIFY);
 	int r;
 
-	if (bit_is_set(context->notifies.pages, page))
+	if (page_is_backed(context, page))
 		return 0;
 	r = session_charge(context->session, device, PAGE);
 	if (r < 0)
@@ -129,7 +140,7 @@ static int page_back(struct context *context, uint32_t page)
 		return r;
 	}
 	segment->charged += PAGE;
-	context->notifies.pages[page / 64] |= 1ull << (page % 64);
+	page_set_backed(context, page);
 	return 0;
 }
 
@@ -431,7 +442,7 @@ int notifies_adopt(struct context *context, struct segment *segment, uint64_t *r
 	/* one that was backed and not zeroed yet counts as a hole: it is backed again, and charged, when it is needed */
 	while ((begin = lseek(fd, end, SEEK_DATA)) >= 0 && (end = lseek(fd, begin, SEEK_HOLE)) > begin)
 		for (uint64_t page = (uint64_t)begin / PAGE; page < (uint64_t)end / PAGE && page < NOTIFY_PAGES; page++) {
-			context->notifies.pages[page / 64] |= 1ull << (page % 64);
+			page_set_backed(context, page);
 			bytes += PAGE;
 		}
 	*ret_bytes = bytes;

@@ -37,7 +37,7 @@ enum notify_purpose {
 };
 
 /* Pages of places for the largest budget. */
-#define NOTIFY_PAGES (HCCLD_NOTIFIES_MAX * sizeof(struct notify_slot) / 4096)
+#define NOTIFY_PAGES (HCCLD_NOTIFIES_MAX * sizeof(struct notify_slot) / NOTIFY_PAGE)
 
 /* Of a context. */
 struct notify_table {
@@ -45,7 +45,7 @@ struct notify_table {
 	struct segment *segment;   /* NULL: it never had any; not to be touched once the context is closed */
 	struct notifies **owners;  /* [HCCLD_NOTIFIES_MAX] by id; sparse; with the segment */
 	uint32_t settled_count;	   /* of ranges */
-	uint64_t pages[NOTIFY_PAGES / 64]; /* of the segment, that are backed and charged */
+	_Atomic uint64_t pages[NOTIFY_PAGES / 64]; /* of the segment, that are backed and charged: the engine touches no others */
 };
 
 /* Ids first, first + 1, ... that were handed out together. */

@@ -20,7 +20,7 @@ static bool task_records(struct session *session, const struct stream_ring *ring
 	if (task->kind != TASK_NOTIFY_RECORD || task->item_count != 1 || task->side)
 		return false;
 	memcpy(&item, &ring->slots[(position + 1) & (HCCLD_STREAM_SLOTS - 1)].item, sizeof(item));
-	segment = view_segment_find(&session->view, item.segment, item.offset, 1);
+	segment = view_notify_find(&session->view, item.segment, item.offset);
 	return segment && segment->base + item.offset == place;
 }
 

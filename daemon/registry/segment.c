@@ -111,6 +111,8 @@ void segment_publish(struct segment *segment)
 	view->is_import = segment->is_import;
 	view->comm = NULL;
 	view->kind = (uint8_t)segment->kind;
+	/* what is handed out to importers is backed */
+	view->pages = segment->kind == SEGMENT_NOTIFY && !segment->is_import ? segment->context->notifies.pages : NULL;
 	atomic_store_explicit(&view->retired, 0, memory_order_relaxed);
 	/* last: whoever finds the id finds the rest */
 	atomic_store_explicit(&view->id, segment->id, memory_order_release);

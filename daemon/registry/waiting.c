@@ -277,7 +277,7 @@ static bool head_notify(const struct head *head, struct waiting *waiting)
 	struct item item;
 
 	head_item(head, 0, &item);
-	segment = view_segment_find(&head->session->view, item.segment, item.offset, sizeof(struct notify_slot));
+	segment = view_notify_find(&head->session->view, item.segment, item.offset);
 	if (!segment)
 		return false;
 	if (engine_notify_value(&head->session->view, item.segment, item.offset, &waiting->value) < 0)

@@ -253,7 +253,7 @@ static void submit_notifies(struct rig *rig)
 	struct rig_notify record = { .kind = TASK_NOTIFY_RECORD, .mode = NOTIFY_SET, .number = 1 };
 	struct rig_notify wait = { .kind = TASK_NOTIFY_WAIT, .mode = NOTIFY_EQUAL, .clears = true, .number = 1 };
 	struct rig_notify add = { .kind = TASK_NOTIFY_RECORD, .mode = NOTIFY_ADD, .offset = NOTIFY + 128, .number = 5 };
-	uint64_t import = rig_import(rig, 1, 0);
+	uint64_t import = rig_import_notifies(rig, 1, 0);
 
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t stream = 0; stream < 2; stream++) {
@@ -321,7 +321,7 @@ static void check_reductions(struct rig *rig, int point, uint32_t count)
 
 static void submit_adders(struct rig *rig)
 {
-	uint64_t theirs = rig_import(rig, 0, 1), ours = rig_import(rig, 1, 0);
+	uint64_t theirs = rig_import(rig, 0, 1), ours = rig_import(rig, 1, 0), notifies = rig_import_notifies(rig, 1, 0);
 	struct rig_reduce reads = { .to = 0, .from = 8192, .bytes = SUMS * 4, .segment = theirs, .type = 2, .op = 0 };
 	struct rig_reduce writes = { .to = 0, .from = 8192, .bytes = SUMS * 4, .to_segment = ours, .type = 2, .op = 0 };
 
@@ -330,7 +330,7 @@ static void submit_adders(struct rig *rig)
 		TERM_OF(rig)[i] = i + 1;
 	}
 	for (uint32_t i = 0; i < ADDITIONS; i++) {
-		struct rig_notify go = { .kind = TASK_NOTIFY_RECORD, .mode = NOTIFY_SET, .segment = ours, .offset = NOTIFY + 64 * i, .number = 1 };
+		struct rig_notify go = { .kind = TASK_NOTIFY_RECORD, .mode = NOTIFY_SET, .segment = notifies, .offset = NOTIFY + 64 * i, .number = 1 };
 		struct rig_notify wait = { .kind = TASK_NOTIFY_WAIT, .mode = NOTIFY_EQUAL, .offset = NOTIFY + 64 * i, .number = 1 };
 
 		rig_submit_notify(rig, 0, 0, &wait);

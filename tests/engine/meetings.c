@@ -175,7 +175,7 @@ int main(int argc, char **argv)
 		return 2;
 	rig = rig_new(ranks, false);
 	for (uint32_t i = 0; i < ranks; i++)
-		imports[i] = rig_import(rig, i, (i + 1) % ranks);
+		imports[i] = rig_import_notifies(rig, i, (i + 1) % ranks);
 	event_fd = options.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (event_fd < 0 || scheduler_new(&options, &scheduler) < 0)
 		return 2;

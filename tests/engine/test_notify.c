@@ -23,7 +23,7 @@ static uint32_t value_of(struct rig *rig)
 {
 	uint32_t value = 0;
 
-	check_eq_int(engine_notify_value(&rig->ranks[0].session, rig->ranks[0].segment, NOTIFY, &value), 0);
+	check_eq_int(engine_notify_value(&rig->ranks[0].session, rig->ranks[0].notifies, NOTIFY, &value), 0);
 	return value;
 }
 
@@ -131,7 +131,7 @@ TEST(a_record_rings_another_session)
 	struct rig *rig = rig_new(2, false);
 	struct rig_notify there = record, back = wait;
 
-	there.segment = rig_import(rig, 1, 0);
+	there.segment = rig_import_notifies(rig, 1, 0);
 	back.segment = there.segment;
 	rig_submit_notify(rig, 0, 0, &wait);
 	rig_run(rig);
@@ -158,8 +158,8 @@ TEST(two_contexts_wait_for_one_notify)
 	struct rig_notify first = wait, second = wait, change = record;
 
 	first.clears = second.clears = false;
-	second.segment = rig_import(rig, 1, 0);
-	change.segment = rig_import(rig, 2, 0);
+	second.segment = rig_import_notifies(rig, 1, 0);
+	change.segment = rig_import_notifies(rig, 2, 0);
 	rig_submit_notify(rig, 0, 0, &first);
 	rig_run(rig);
 	rig_submit_notify(rig, 1, 0, &second);
@@ -252,7 +252,7 @@ TEST(memory_that_goes_ends_waits_and_records)
 	struct rig_notify there = wait, set = record;
 	char text[256];
 
-	there.segment = set.segment = rig_import(rig, 1, 0);
+	there.segment = set.segment = rig_import_notifies(rig, 1, 0);
 	rig_submit_notify(rig, 1, 0, &there);
 	rig_submit_notify(rig, 2, 0, &wait);
 	rig_run(rig);
@@ -269,7 +269,7 @@ TEST(memory_that_goes_ends_waits_and_records)
 	check_eq_uint(rig->ranks[1].streams[1]->fault.cause, CAUSE_PEER_MEMORY);
 	check_eq_uint(slot_of(rig, 0)->word, 0);
 	/* and with its context */
-	go(rig, 2, rig->ranks[2].segment);
+	go(rig, 2, rig->ranks[2].notifies);
 	rig_run(rig);
 	check(rig_is_done(rig, 2, 0));
 	check_eq_uint(rig->ranks[2].streams[0]->fault.cause, CAUSE_ABORTED);
@@ -319,20 +319,20 @@ TEST(the_owner_resets)
 
 	rig_submit_notify(rig, 0, 0, &record);
 	rig_run(rig);
-	below.segment = rig_import(rig, 1, 0);
+	below.segment = rig_import_notifies(rig, 1, 0);
 	below.mode = NOTIFY_LESS;
 	rig_submit_notify(rig, 1, 0, &below);
 	rig_run(rig);
 	check(!rig_is_done(rig, 1, 0));
-	check_eq_int(engine_notify_reset(rig->engine, &rig->contexts[0], rig->ranks[0].segment, NOTIFY), 0);
+	check_eq_int(engine_notify_reset(rig->engine, &rig->contexts[0], rig->ranks[0].notifies, NOTIFY), 0);
 	check_eq_uint(value_of(rig), 0);
 	check_eq_uint(count_of(rig), 2);
 	/* who waited for less is rung */
 	rig_run(rig);
 	check(rig_is_done(rig, 1, 0));
 	check_eq_int(engine_notify_reset(rig->engine, &rig->contexts[0], 12345, NOTIFY), -ENOENT);
-	check_eq_int(engine_notify_reset(rig->engine, &rig->contexts[0], rig->ranks[0].segment, RIG_MEMORY), -ENOENT);
-	check_eq_int(engine_notify_reset(rig->engine, &rig->contexts[0], rig->ranks[0].segment, 4), -EINVAL);
+	check_eq_int(engine_notify_reset(rig->engine, &rig->contexts[0], rig->ranks[0].notifies, RIG_MEMORY), -ENOENT);
+	check_eq_int(engine_notify_reset(rig->engine, &rig->contexts[0], rig->ranks[0].notifies, 4), -EINVAL);
 	check_eq_int(engine_notify_value(&rig->ranks[0].session, 12345, NOTIFY, &value), -ENOENT);
 	rig_free(rig);
 }
@@ -446,6 +446,106 @@ TEST(nonsense_ends_its_session_alone)
 		lie(notify, spoil_outcome, 0, true);
 	}
 	lie(&record, spoil_and, 1, false);
+}
+
+/* What changes memory that is no notify, or takes what is in one, finds nothing there: only changes of notifies change them. */
+TEST(notifies_are_no_memory)
+{
+	const struct item place = { .kind = ITEM_PLACE, .offset = NOTIFY };
+	const struct item fill = { .kind = ITEM_FILL, .peer = 0x55, .bytes = 64, .offset = NOTIFY, .next = LANE_END, .next_lane = LANE_END };
+	static const uint8_t kinds[] = { TASK_RECORD, TASK_WAIT_EVENT, TASK_WRITE, TASK_WAIT_VALUE, TASK_BATCH };
+
+	for (uint32_t i = 0; i < 2 * sizeof(kinds); i++) {
+		struct rig *rig = rig_new(2, false);
+		struct stream_ring *ring = rig->ranks[0].streams[0];
+		uint8_t kind = kinds[i / 2];
+
+		slot_of(rig, 0)->word = slot_of(rig, 1)->word = 7;
+		if (kind == TASK_BATCH)
+			rig_put(rig, 0, 0, &(struct rig_item){ ITEM_FILL, .offset = NOTIFY, .bytes = 64 }, 1, 0);
+		else
+			rig_put_meeting(rig, 0, 0, kind, NOTIFY, 9);
+		ring->slots[1].item = kind == TASK_BATCH ? fill : place;
+		ring->slots[1].item.number = kind == TASK_BATCH ? 0 : 9;
+		ring->slots[1].item.segment = i % 2 ? rig_import_notifies(rig, 0, 1) : rig->ranks[0].notifies;
+		rig_notify(rig, &rig->contexts[0]);
+		rig_run(rig);
+		check_eq_uint(rig->liars, 0);
+		check(rig_is_done(rig, 0, 0));
+		check_eq_uint(ring->fault_count, kind != TASK_RECORD);
+		check_eq_uint(slot_of(rig, i % 2)->word, 7);
+		rig_free(rig);
+	}
+}
+
+static void check_copy(bool from_notify, uint64_t bytes)
+{
+	struct rig *rig = rig_new(1, false);
+	struct stream_ring *ring = rig->ranks[0].streams[0];
+
+	memset(rig->ranks[0].memory, 3, RIG_MEMORY);
+	rig_put(rig, 0, 0, &(struct rig_item){ ITEM_COPY, .offset = 0, .bytes = bytes, .peer = (uint32_t)bytes }, 1, 0);
+	memset(rig->ranks[0].memory + bytes, 4, bytes);
+	ring->slots[from_notify ? 2 : 1].item.segment = rig->ranks[0].notifies;
+	rig_notify(rig, &rig->contexts[0]);
+	rig_run(rig);
+	check(rig_is_done(rig, 0, 0));
+	check_eq_uint(ring->fault.cause, CAUSE_NOT_DEVICE_MEMORY);
+	check_eq_uint(rig->ranks[0].memory[0], 3);
+	rig_free(rig);
+}
+
+static void check_reduction(bool from_notify)
+{
+	struct rig *rig = rig_new(1, false);
+	struct rig_reduce sum = { .to = 0, .from = 4096, .bytes = 1024, .type = 2 };
+
+	*(from_notify ? &sum.segment : &sum.to_segment) = rig->ranks[0].notifies;
+	memset(rig->ranks[0].memory + 4096, 4, 4096);
+	rig_submit_reduce(rig, 0, 0, &sum);
+	rig_run(rig);
+	check(rig_is_done(rig, 0, 0));
+	check_eq_uint(rig->ranks[0].streams[0]->fault.cause, CAUSE_NOT_DEVICE_MEMORY);
+	check_eq_uint(rig->ranks[0].memory[0], 0);
+	rig_free(rig);
+}
+
+TEST(notifies_are_not_copied_or_reduced)
+{
+	for (int i = 0; i < 2; i++) {
+		check_copy(i, 64);
+		check_copy(i, 1 << 20);
+		check_reduction(i);
+	}
+}
+
+/* The reverse: a place in memory that the program writes itself, and one of a page that is on no account. */
+TEST(memory_is_no_notify)
+{
+	static _Atomic uint64_t pages[RIG_MEMORY / 4096 / 64];
+
+	for (int i = 0; i < 4; i++) {
+		struct rig_notify notify = i % 2 ? wait : record;
+		struct rig *rig = rig_new(1, false);
+
+		slot_of(rig, 0)->word = 1;
+		if (i < 2)
+			notify.segment = rig->ranks[0].segment;
+		else
+			rig->ranks[0].session.segments[VIEW_INDEX(rig->ranks[0].notifies)].pages = pages;
+		rig_submit_notify(rig, 0, 0, &notify);
+		rig_run(rig);
+		check(rig_is_done(rig, 0, 0));
+		check_eq_uint(rig->ranks[0].streams[0]->fault.cause, CAUSE_ABORTED);
+		check_eq_uint(slot_of(rig, 0)->word, 1);
+		pages[NOTIFY / 4096 / 64] = 1ull << (NOTIFY / 4096 % 64);
+		notify.segment = rig->ranks[0].notifies;
+		rig_submit_notify(rig, 0, 1, &notify);
+		rig_run(rig);
+		check_eq_uint(count_of(rig), 1);
+		pages[NOTIFY / 4096 / 64] = 0;
+		rig_free(rig);
+	}
 }
 
 /* In a context that is taken down while it waits, and while others are. */

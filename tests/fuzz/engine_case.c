@@ -67,7 +67,7 @@ static uint64_t some_segment(struct input *input)
 	case 2:
 		return input_word(input, 8);
 	case 3:
-		return 0;
+		return rig->ranks[0].notifies;
 	case 4:
 		return IMPORT_ID;
 	default:
@@ -182,7 +182,7 @@ static void put_resource(struct input *input, struct stream_ring *ring)
 				 { .kind = ITEM_SOURCE } };
 
 	items[0].data_type = reduces ? place / 4 % 12 : place / 16 % 5;
-	items[0].segment = mode & 0x40 ? some_segment(input) : rig->ranks[0].segment;
+	items[0].segment = mode & 0x40 ? some_segment(input) : reduces ? rig->ranks[0].segment : rig->ranks[0].notifies;
 	items[0].offset = place & 0x80 ? input_size(input) : place % 8 * 64;
 	atomic_init(&items[0].number, mode & 0x20 ? input_word(input, 8) : place % 4);
 	if (reduces) {

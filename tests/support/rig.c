@@ -58,11 +58,22 @@ static void rig_context(struct rig *rig, uint32_t index, struct view_session *se
 	atomic_store(&rig->view.contexts[index], context);
 }
 
+static uint64_t rig_segment(struct view_session *session, uint32_t index, void *memory, uint8_t kind, bool is_import)
+{
+	struct view_segment *segment = &session->segments[index];
+
+	segment->base = memory;
+	segment->size = RIG_MEMORY;
+	segment->kind = kind;
+	segment->is_import = is_import;
+	atomic_store(&segment->id, VIEW_ID(1, index));
+	return VIEW_ID(1, index);
+}
+
 static void rig_rank(struct rig *rig, uint32_t index, bool shared)
 {
 	struct rig_rank *rank = &rig->ranks[index];
 	struct view_session *session = shared ? &rig->ranks[0].session : &rank->session;
-	struct view_segment *segment;
 	struct view_rank *handle;
 
 	if (!session->segments) {
@@ -74,11 +85,8 @@ static void rig_rank(struct rig *rig, uint32_t index, bool shared)
 	}
 	rank->context = shared ? &rig->contexts[0] : &rig->contexts[index];
 	rank->memory = zeroed(RIG_MEMORY);
-	rank->segment = VIEW_ID(1, index);
-	segment = &session->segments[index];
-	segment->base = rank->memory;
-	segment->size = RIG_MEMORY;
-	atomic_store(&segment->id, rank->segment);
+	rank->segment = rig_segment(session, index, rank->memory, 0, false);
+	rank->notifies = rig_segment(session, RIG_NOTIFIES + index, rank->memory, NOTIFY_SEGMENT_KIND, false);
 	rank->handle = VIEW_ID(1, index);
 	handle = &session->ranks[index];
 	handle->comm = &rig->comm;
@@ -306,13 +314,12 @@ void rig_submit_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum ta
 
 uint64_t rig_import(struct rig *rig, uint32_t rank, uint32_t owner)
 {
-	struct view_segment *segment = &rig->ranks[rank].session.segments[RIG_IMPORTS + owner];
+	return rig_segment(&rig->ranks[rank].session, RIG_IMPORTS + owner, rig->ranks[owner].memory, 0, true);
+}
 
-	segment->base = rig->ranks[owner].memory;
-	segment->size = RIG_MEMORY;
-	segment->is_import = true;
-	atomic_store(&segment->id, VIEW_ID(1, RIG_IMPORTS + owner));
-	return VIEW_ID(1, RIG_IMPORTS + owner);
+uint64_t rig_import_notifies(struct rig *rig, uint32_t rank, uint32_t owner)
+{
+	return rig_segment(&rig->ranks[rank].session, RIG_IMPORTED_NOTIFIES + owner, rig->ranks[owner].memory, NOTIFY_SEGMENT_KIND, true);
 }
 
 void rig_put_notify(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_notify *notify)
@@ -320,7 +327,7 @@ void rig_put_notify(struct rig *rig, uint32_t rank, uint32_t stream, const struc
 	struct item item = { .kind = ITEM_PLACE,
 			     .data_type = notify->mode,
 			     .peer = notify->clears,
-			     .segment = notify->segment ? notify->segment : rig->ranks[rank].segment,
+			     .segment = notify->segment ? notify->segment : rig->ranks[rank].notifies,
 			     .offset = notify->offset };
 
 	atomic_init(&item.number, notify->number);

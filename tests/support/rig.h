@@ -21,6 +21,7 @@ struct rig_rank {
 	unsigned char *memory;
 	void *region;
 	uint64_t segment, handle;
+	uint64_t notifies; /* the same memory as one of notifies */
 };
 
 struct rig {
@@ -42,7 +43,7 @@ struct rig_item {
 	uint8_t type;
 };
 
-/* A task about the notify at @offset of @segment (0: the rank's memory); @mode: enum notify_change or notify_compare. */
+/* A task about the notify at @offset of @segment (0: the rank's `notifies`); @mode: enum notify_change or notify_compare. */
 struct rig_notify {
 	enum task_kind kind;
 	uint8_t mode;
@@ -59,6 +60,8 @@ struct rig_reduce {
 };
 
 #define RIG_IMPORTS 200u	/* index of the first import in a session's segments */
+#define RIG_NOTIFIES 300u
+#define RIG_IMPORTED_NOTIFIES 400u
 
 /* @shared: all ranks in the context of rank 0. */
 struct rig *rig_new(uint32_t size, bool shared);
@@ -76,6 +79,7 @@ void rig_put_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_
 void rig_submit_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_kind kind, uint64_t offset, uint64_t number);
 /* The memory of @owner in the session of @rank: the segment's id. */
 uint64_t rig_import(struct rig *rig, uint32_t rank, uint32_t owner);
+uint64_t rig_import_notifies(struct rig *rig, uint32_t rank, uint32_t owner);
 void rig_put_notify(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_notify *notify);
 void rig_submit_notify(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_notify *notify);
 void rig_submit_reduce(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_reduce *reduce);
