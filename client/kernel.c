@@ -252,6 +252,16 @@ static void queued_remove(struct kernel_stream *kernels)
 		kernels->idle_since_ns = clock_now_ns();
 }
 
+static void launch_end(struct hccld_stream *stream, bool has_failed)
+{
+	pthread_mutex_lock(&mutex);
+	if (has_failed)
+		queued_remove(&stream->kernels);
+	stream->kernels.launching--;
+	pthread_cond_broadcast(&settled);
+	pthread_mutex_unlock(&mutex);
+}
+
 /* Counts the kernel among those that are queued, with its cores and threads. */
 static int launch_begin(struct hccld_session *found, struct hccld_stream *stream, uint32_t blocks)
 {
@@ -259,6 +269,11 @@ static int launch_begin(struct hccld_session *found, struct hccld_stream *stream
 	int r = 0;
 
 	pthread_mutex_lock(&mutex);
+	/* whoever ends it waits for those that are counted, and counts from 0 then: a later one must not be taken off that */
+	if (!stream_is_alive(stream)) {
+		pthread_mutex_unlock(&mutex);
+		return hccld_stream_handle_error(stream);
+	}
 	if (!session)
 		session = found;
 	kernels->launching++;
@@ -272,17 +287,9 @@ static int launch_begin(struct hccld_session *found, struct hccld_stream *stream
 	if (r == 0)
 		r = threads_ensure();
 	pthread_mutex_unlock(&mutex);
+	if (r < 0)
+		launch_end(stream, true);
 	return r;
-}
-
-static void launch_end(struct hccld_stream *stream, bool has_failed)
-{
-	pthread_mutex_lock(&mutex);
-	if (has_failed)
-		queued_remove(&stream->kernels);
-	stream->kernels.launching--;
-	pthread_cond_broadcast(&settled);
-	pthread_mutex_unlock(&mutex);
 }
 
 static struct kernel *kernel_new(struct hccld_stream *stream, uint32_t blocks, const void *args, size_t size)
@@ -319,9 +326,10 @@ int hccld_kernel_launch(struct hccld_stream *stream, void (*function)(uint32_t b
 	kernel->function = function;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	r = launch_begin(found, stream, blocks);
-	if (r == 0)
+	if (r == 0) {
 		r = hccld_host_launch_kernel(stream, kernel, blocks);
-	launch_end(stream, r < 0);
+		launch_end(stream, r < 0);
+	}
 	pthread_setcancelstate(cancel, NULL);
 	if (r < 0)
 		free(kernel);

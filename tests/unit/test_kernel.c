@@ -10,6 +10,7 @@
 
 #include "client/error.h"
 #include "client/stream.h"
+#include "client/stream_state.h"
 #include "tests/support/fake_engine.h"
 #include "tests/support/test.h"
 
@@ -144,5 +145,48 @@ TEST_TIMEOUT(kernels_launched_by_many_threads, 60)
 		check_eq_int(pthread_create(&threads[i], NULL, launch_and_end, NULL), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
+	fake_engine_stop();
+}
+
+enum { ROUNDS = 20000 };
+
+struct late {
+	struct hccld_stream *stream;
+	_Atomic uint32_t begun, over;
+};
+
+static void *launch_too_late(void *data)
+{
+	struct late *late = data;
+
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		while (atomic_load(&late->begun) < round)
+			sched_yield();
+		for (int i = 0; i < 5; i++)
+			check_lt_int(hccld_kernel_launch(late->stream, count, 1, NULL, 0), 0);
+		atomic_store(&late->over, round);
+	}
+	return NULL;
+}
+
+TEST(a_launch_that_comes_too_late_is_not_taken_off_what_is_queued)
+{
+	struct late late = { 0 };
+	pthread_t thread;
+
+	fake_engine_start(false);
+	late.stream = stream_make();
+	check_eq_int(hccld_stream_destroy(late.stream, false), 0);
+	check_eq_int(pthread_create(&thread, NULL, launch_too_late, &late), 0);
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		atomic_store(&late.begun, round);
+		/* what ends the stream counts from 0, at any moment */
+		for (uint32_t i = 0; i < round % 50; i++)
+			hccld_kernel_forget(late.stream, 0);
+		while (atomic_load(&late.over) < round)
+			sched_yield();
+		check_eq_uint(late.stream->kernels.queued, 0);
+	}
+	pthread_join(thread, NULL);
 	fake_engine_stop();
 }
