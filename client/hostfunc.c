@@ -152,15 +152,42 @@ static void call_end(struct hccld_session *session, struct host_call *call)
 	free(call);
 }
 
+static int thread_start(struct hccld_session *session);
+
+struct running {
+	struct hccld_session *session;
+	struct host_call *call;
+};
+
+/* The function has ended its thread, by pthread_exit(): for its stream that is the same. Functions that follow need another thread. */
+static void run_exit(void *arg)
+{
+	const struct running *running = arg;
+
+	current = NULL;
+	pthread_mutex_lock(&mutex);
+	call_end(running->session, running->call);
+	if (is_library) {
+		has_thread = false;
+		/* if there can be none, the next launch asks for it */
+		(void)thread_start(running->session);
+	}
+	pthread_mutex_unlock(&mutex);
+}
+
 /* Unlocks `mutex` while the function runs. */
 static void run(struct hccld_session *session, struct host_call *call)
 {
+	struct running running = { session, call };
+
 	call_begin(call);
 	pthread_mutex_unlock(&mutex);
 	/* copies before it may still have to be written to memory of the program */
 	hccld_stream_run_all_deferred();
 	current = call;
+	pthread_cleanup_push(run_exit, &running);
 	call->function(call->arg);
+	pthread_cleanup_pop(0);
 	current = NULL;
 	pthread_mutex_lock(&mutex);
 	call_end(session, call);

@@ -108,6 +108,28 @@ static struct kernel *queue_take(uint32_t *ret_block)
 	return kernel;
 }
 
+static int thread_new(void);
+
+static void block_end(struct kernel *kernel)
+{
+	hccld_strict_close();
+	hccld_host_enter(NULL);
+	/* what all blocks have done is before what the last one says */
+	if (atomic_fetch_sub_explicit(&kernel->left, 1, memory_order_acq_rel) == 1)
+		hccld_host_kernel_end(session, kernel->call);
+}
+
+/* The block has ended its thread, by pthread_exit(): for its kernel that is the same, and K2 needs another thread. */
+static void block_exit(void *kernel)
+{
+	block_end(kernel);
+	pthread_mutex_lock(&mutex);
+	threads--;
+	/* if there can be none, the next launch asks for it */
+	(void)thread_new();
+	pthread_mutex_unlock(&mutex);
+}
+
 static void *block_main(void *arg)
 {
 	struct kernel *kernel;
@@ -122,15 +144,22 @@ static void *block_main(void *arg)
 		pthread_mutex_unlock(&mutex);
 		hccld_host_enter(kernel->call);
 		hccld_strict_open();
+		pthread_cleanup_push(block_exit, kernel);
 		kernel->function(block, kernel->blocks, kernel->args);
-		hccld_strict_close();
-		hccld_host_enter(NULL);
-		/* what all blocks have done is before what the last one says */
-		if (atomic_fetch_sub_explicit(&kernel->left, 1, memory_order_acq_rel) == 1)
-			hccld_host_kernel_end(session, kernel->call);
+		pthread_cleanup_pop(0);
+		block_end(kernel);
 		pthread_mutex_lock(&mutex);
 	}
 	return NULL;
+}
+
+/* With `mutex`. */
+static int thread_new(void)
+{
+	int r = hccld_host_thread_new("hccld-kernel", block_main, NULL);
+
+	threads += r == 0;
+	return r;
 }
 
 static void *starter_main(void *arg)
@@ -235,10 +264,8 @@ static int threads_ensure(void)
 	if (r == 0 && !has_collector)
 		r = hccld_host_thread_new("hccld-cores", collector_main, NULL);
 	has_collector |= r == 0;
-	while (r == 0 && threads < promised + orphaned) {
-		r = hccld_host_thread_new("hccld-kernel", block_main, NULL);
-		threads += r == 0;
-	}
+	while (r == 0 && threads < promised + orphaned)
+		r = thread_new();
 	if (r < 0)
 		return hccld_error(CAUSE_HOST_MEMORY,
 				   "no threads for the blocks of a host kernel: this process has %u for them, and needs %llu; the limit of processes (ulimit -u) or memory is used up",

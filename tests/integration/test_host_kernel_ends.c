@@ -2,6 +2,7 @@
 /* Host kernels when processes, or the daemon, are killed; what hcclctl says of them. */
 #include <dirent.h>
 #include <sched.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -302,4 +303,41 @@ TEST_TIMEOUT(host_kernels_survive_restarts_of_the_daemon, 60)
 	process_end(pid, 0);
 	process_end(process_start(take_all), 0);
 	check_eq_int(private_daemon_stop(&keeper), 0);
+}
+
+/* ---- what ends its thread ---- */
+
+static void leave_thread(uint32_t block, uint32_t blocks, void *args)
+{
+	atomic_fetch_add(*(_Atomic uint32_t **)args, 1);
+	if (block % 3 == 0)
+		pthread_exit(NULL);
+}
+
+static void leave_function(void *args)
+{
+	atomic_fetch_add((_Atomic uint32_t *)args, 1);
+	pthread_exit(NULL);
+}
+
+/* Its kernel, or function, has returned then, and others find threads. */
+static void leave_and_go_on(void)
+{
+	_Atomic uint32_t count = 0, *at = &count;
+	aclrtStream stream;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	for (uint32_t i = 0; i < 20; i++) {
+		check_ok(HccldLaunchHostKernel(leave_thread, 48, &at, sizeof(at), stream));
+		check_ok(aclrtLaunchHostFunc(stream, leave_function, &count));
+	}
+	check_ok(aclrtSynchronizeStreamWithTimeout(stream, 20000));
+	check_eq_uint(count, 20 * 49);
+	check_ok(aclrtResetDevice(0));
+}
+
+TEST_TIMEOUT(host_kernels_may_end_their_threads, 60)
+{
+	job_run(leave_and_go_on);
 }
