@@ -152,7 +152,7 @@ void thread_remove(struct thread *thread)
 int thread_restore(struct context *context, uint32_t index)
 {
 	struct session *session = context->session;
-	const struct record_thread *record = records_get(session->registry->records, RECORD_THREAD, index);
+	struct record_thread *record = records_get(session->registry->records, RECORD_THREAD, index);
 	struct stream *stream;
 	struct notifies *notifies;
 	struct thread *thread;
@@ -170,6 +170,11 @@ int thread_restore(struct context *context, uint32_t index)
 	thread->record = index;
 	thread->stream = stream;
 	thread->notifies = notifies;
+	/* it was being destroyed, and they go by themselves: the next process may find it without them */
+	if (notifies && notifies->is_closing) {
+		thread->notifies = NULL;
+		record->notify_count = 0;
+	}
 	thread_publish(thread);
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads of programs' own operators, by requests as they are on the wire: wrong ones, and what goes with what. */
+#include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "proto/feature.h"
 #include "proto/status.h"
@@ -248,6 +250,74 @@ TEST(threads_have_limits)
 	check_eq_uint(count(NULL), HCCLD_THREADS_PER_SESSION);
 	raw_destroy_stream(&client, stream);
 	check_eq_uint(count(NULL), 0);
+	raw_client_stop(&client);
+	stop();
+}
+
+static void send_free(struct raw_client *client, uint64_t segment)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__FreeSegment message = HCCLD__CONTROL__FREE_SEGMENT__INIT;
+
+	message.segment = segment;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_FREE_SEGMENT;
+	request.free_segment = &message;
+	raw_send(client, &request);
+}
+
+static void send_destroy(struct raw_client *client, uint64_t thread)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__DestroyThread message = HCCLD__CONTROL__DESTROY_THREAD__INIT;
+
+	message.thread = thread;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_DESTROY_THREAD;
+	request.destroy_thread = &message;
+	raw_send(client, &request);
+}
+
+/* Replies that came before. */
+static void kill_worker(struct raw_client *client)
+{
+	struct raw_reply reply;
+	char bytes[64];
+	pid_t pid;
+
+	raw_status(&reply);
+	pid = (pid_t)reply.message->status->pid;
+	raw_reply_free(&reply);
+	check_eq_int(kill(pid, SIGKILL), 0);
+	raw_status(&reply);
+	check_ne_int((pid_t)reply.message->status->pid, pid);
+	raw_reply_free(&reply);
+	while (recv(client->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+}
+
+/* Its notifies are closed, its stream is there still: freeing much memory holds up what the process asks for after that. */
+TEST(a_thread_that_was_ending_over_a_restart_ends)
+{
+	static const char *const options[] = { "--devices", "2", "--keeper", "--log-level", "error", NULL };
+	struct raw_client client;
+	struct made made, other;
+	uint64_t context, segment;
+	uint32_t notifies;
+
+	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
+	raw_client_start_with(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	context = raw_open_context(&client, 0);
+	segment = raw_allocate(&client, context, 512u << 20, NULL);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 2 }, NULL, &made), 0);
+	send_free(&client, segment);
+	send_destroy(&client, made.thread);
+	kill_worker(&client);
+	/* its notifies are gone, it is not */
+	kill_worker(&client);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 1 }, NULL, &other), 0);
+	check_eq_uint(destroy(&client, made.thread), 0);
+	check_eq_uint(count(&notifies), 1);
+	check_eq_uint(notifies, 1);
+	check_eq_uint(destroy(&client, other.thread), 0);
 	raw_client_stop(&client);
 	stop();
 }
