@@ -250,6 +250,8 @@ static int offer_all(struct request *request, struct rank *rank, struct channel 
 	while (r < 0 && made--)
 		if (is_new[made])
 			channel_discard(channels[made]);
+	if (r < 0)
+		notifies_collect(rank->context);
 	return r;
 }
 

@@ -223,10 +223,24 @@ static void session_gone(struct control *control, struct session *session)
 	retry_soon(control);
 }
 
+/* @call: notifies_lose(), notifies_collect(). */
+static void each_context(struct session *session, void (*call)(struct context *context))
+{
+	for (uint32_t i = 0; i < session->registry->device_count; i++)
+		if (session->contexts[i])
+			call(session->contexts[i]);
+}
+
+static bool frees_notifies(const struct teardown *teardown)
+{
+	return teardown->notifies || !list_is_empty(&teardown->threads) || !list_is_empty(&teardown->channels);
+}
+
 static void teardown_finish(void *arg)
 {
 	struct teardown *teardown = arg;
 	struct session *session = teardown->session;
+	bool has_freed = frees_notifies(teardown);
 
 	list_for_each(struct stream, stream, &teardown->free_streams, link)
 		stream_remove(stream);
@@ -244,6 +258,9 @@ static void teardown_finish(void *arg)
 		context_remove(context);
 	if (teardown->notifies)
 		notifies_free(teardown->notifies);
+	/* once, however many there were: all that is queued is looked at */
+	if (has_freed)
+		each_context(session, notifies_collect);
 	if (teardown->request)
 		request_finish(teardown->request, 0);
 	list_remove(&teardown->link);
@@ -364,6 +381,7 @@ void teardown_start(struct teardown *teardown)
 	struct session *session = teardown->session;
 	bool is_first = list_is_empty(&session->teardowns);
 
+	each_context(session, notifies_lose);
 	list_append(&session->teardowns, &teardown->link);
 	if (is_first)
 		teardown_next(teardown->control, session);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/hole.h"
 #include "base/log.h"
@@ -17,9 +16,6 @@
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/session.h"
-
-#define LOOK_SHORT_NS 2000000u /* looks that take less are made whenever somebody asks */
-#define LOOK_PART 20u	       /* others take this part of our time at most */
 
 static struct session *owner_of(const struct segment *segment)
 {
@@ -87,29 +83,16 @@ static void lazy_charge(struct segment *segment)
 	segment->charged = bytes;
 }
 
-/* Of this thread: that others want the core must not make a look seem long. */
-static uint64_t processor_ns(void)
-{
-	struct timespec time = { 0 };
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 void lazy_look(struct registry *registry)
 {
-	uint64_t start_ns;
+	uint64_t begin_ns;
 
-	if (list_is_empty(&registry->lazy))
+	if (list_is_empty(&registry->lazy) || !look_is_due(&registry->lazy_look))
 		return;
-	if (registry->lazy_took_ns > LOOK_SHORT_NS &&
-	    clock_now_ns() - registry->lazy_looked_ns < (LOOK_PART - 1) * registry->lazy_took_ns)
-		return;
-	start_ns = processor_ns();
+	begin_ns = look_begin();
 	list_for_each(struct segment, segment, &registry->lazy, lazy_link)
 		lazy_charge(segment);
-	registry->lazy_took_ns = processor_ns() - start_ns;
-	registry->lazy_looked_ns = clock_now_ns();
+	look_end(&registry->lazy_look, begin_ns);
 }
 
 void lazy_measure(struct registry *registry)

@@ -22,6 +22,7 @@
 #define PLACE sizeof(struct notify_slot)
 #define OWNERS_BYTES (HCCLD_NOTIFIES_MAX * sizeof(struct notifies *))
 #define TOP 3
+#define COLLECT_NS 20000000u /* for contexts of others: those that take long are left out the next time */
 
 /* Ids that queued tasks name. */
 struct marks {
@@ -199,11 +200,18 @@ static struct notifies *notifies_again(struct context *context, const struct not
 	return NULL;
 }
 
+/* Of all contexts, or as many as there is time for. */
 static void collect_device(struct registry *registry, uint32_t device)
 {
-	list_for_each(struct session, session, &registry->sessions, link)
-		if (session->contexts[device])
-			notifies_collect(session->contexts[device]);
+	uint64_t begin_ns = look_begin();
+
+	list_for_each(struct session, session, &registry->sessions, link) {
+		if (!session->contexts[device] || !session->contexts[device]->notifies.settled_count)
+			continue;
+		notifies_collect(session->contexts[device]);
+		if (look_begin() - begin_ns > COLLECT_NS)
+			return;
+	}
 }
 
 /* -ENOSPC. The segment of a context that is older than a restart may be smaller than the budget is now. */
@@ -320,7 +328,15 @@ void notifies_close(struct notifies *notifies)
 	notifies->is_closing = true;
 	/* the next process finds it closed, and takes the imports away that this one has not */
 	atomic_store_explicit(&record->is_closing, 1, memory_order_release);
-	share_end_part(context->notifies.segment, notifies->first * PLACE, notifies->count * PLACE);
+	context->notifies.has_closed = true;
+}
+
+void notifies_lose(struct context *context)
+{
+	if (!context->notifies.has_closed)
+		return;
+	context->notifies.has_closed = false;
+	share_end_notifies(context->notifies.segment);
 }
 
 /* Its record is gone, or never was. */
@@ -389,19 +405,26 @@ static bool is_named(const struct notifies *notifies, const struct marks *marks)
 	return false;
 }
 
-void notifies_collect(struct context *context)
+/* As notifies_collect(), in any case. */
+static void collect(struct context *context)
 {
 	const struct session *session = context->session;
+	uint64_t begin_ns = look_begin();
 	struct marks marks = { 0 };
 
-	if (!context->notifies.settled_count)
-		return;
 	for (uint32_t i = 0; i < HCCLD_STREAMS_PER_SESSION; i++)
 		if (session->streams[i])
 			mark_ring(session->streams[i]->ring, context->notifies.segment->id, &marks);
 	list_for_each(struct notifies, notifies, &context->notifies.ranges, link)
 		if (notifies->is_settled && !is_named(notifies, &marks))
 			notifies_end(notifies);
+	look_end(&context->notifies.look, begin_ns);
+}
+
+void notifies_collect(struct context *context)
+{
+	if (context->notifies.settled_count && look_is_due(&context->notifies.look))
+		collect(context);
 }
 
 void notifies_free(struct notifies *notifies)
@@ -409,7 +432,6 @@ void notifies_free(struct notifies *notifies)
 	assert(notifies->is_closing);
 	notifies->is_settled = true;
 	notifies->context->notifies.settled_count++;
-	notifies_collect(notifies->context);
 }
 
 void notifies_drop_all(struct context *context)

@@ -9,7 +9,7 @@
  *     pass before the range is settled: nobody is in the middle of a task with the old address.
  *   - Streams of the session itself may have tasks queued that name the place. They stay, and are done: a closed range is freed when no
  *     queued task of the session names an id of it. That is found out by looking at the rings, whenever the context or its device needs
- *     ids, so nothing has to be remembered over a restart. A client that queues more of them, or hides them in a side buffer, harms
+ *     ids, so nothing has to be remembered over a restart. Rings that take long are not looked at each time. A client that queues more of them, or hides them in a side buffer, harms
  *     notifies of its own.
  *
  * A place is zeroed when its id is handed out, before the record that says so.
@@ -23,6 +23,7 @@
 #include "proto/limits.h"
 #include "proto/notify.h"
 #include "proto/status.h"
+#include "registry/look.h"
 
 struct context;
 struct registry;
@@ -45,6 +46,8 @@ struct notify_table {
 	struct segment *segment;   /* NULL: it never had any; not to be touched once the context is closed */
 	struct notifies **owners;  /* [HCCLD_NOTIFIES_MAX] by id; sparse; with the segment */
 	uint32_t settled_count;	   /* of ranges */
+	bool has_closed;	   /* a range since the last notifies_lose() */
+	struct look look;	   /* of notifies_collect() */
 	_Atomic uint64_t pages[NOTIFY_PAGES / 64]; /* of the segment, that are backed and charged: the engine touches no others */
 };
 
@@ -79,11 +82,13 @@ struct notifies *notifies_find(struct context *context, uint32_t first);
 struct notifies *notifies_of(struct context *context, uint32_t id);
 /* Do [@offset, @offset + @bytes) of the context's notify segment hold places of one open range, and nothing else? */
 bool notifies_are_at(struct context *context, uint64_t offset, uint64_t bytes);
-/* Imports and keys of them are void. Once, before the engine makes a pass. */
+/* Once; then notifies_lose(), before the engine makes a pass. */
 void notifies_close(struct notifies *notifies);
-/* The engine has made a pass since notifies_close(): the ids are free, or are so when the last queued task that names them is done. */
+/* Imports and keys of all that are closed are void: one look at them, however many are closed. */
+void notifies_lose(struct context *context);
+/* The engine has made a pass since notifies_close(): notifies_collect() may free them. */
 void notifies_free(struct notifies *notifies);
-/* Frees what is closed and not named any more. */
+/* Frees what is closed and not named by a queued task any more. One that took long not long ago is left out. */
 void notifies_collect(struct context *context);
 /* Of a context that goes, after its memory. */
 void notifies_drop_all(struct context *context);

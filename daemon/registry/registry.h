@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "proto/yard.h"
 #include "registry/account.h"
+#include "registry/look.h"
 #include "registry/quota.h"
 #include "registry/record.h"
 #include "registry/store.h"
@@ -47,7 +48,7 @@ struct registry {
 	struct list tenants, sessions, comms; /* by growing id */
 	struct list quotas;
 	struct list lazy; /* HCCL buffers, lazy.h */
-	uint64_t lazy_looked_ns, lazy_took_ns;
+	struct look lazy_look;
 	uint64_t quota_serial;
 	struct quota_limits limits; /* of each tenant; may change at any time */
 	struct idmap session_ids, comm_ids, comm_keys;

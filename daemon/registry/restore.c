@@ -399,6 +399,18 @@ static void drop_extents(struct registry *registry)
 	}
 }
 
+/* What was being freed: after all that knows it. */
+static void settle_notifies(struct registry *registry)
+{
+	list_for_each(struct session, session, &registry->sessions, link)
+		for (uint32_t i = 0; i < registry->device_count; i++) {
+			if (!session->contexts[i])
+				continue;
+			notifies_lose(session->contexts[i]);
+			notifies_collect(session->contexts[i]);
+		}
+}
+
 void registry_restore(struct registry *registry)
 {
 
@@ -416,6 +428,7 @@ void registry_restore(struct registry *registry)
 	lazy_restore(registry);
 	restore_channels(registry);
 	restore_threads(registry);
+	settle_notifies(registry);
 	drop_extents(registry);
 	list_for_each(struct comm, comm, &registry->comms, link)
 		if (comm->state == COMM_READY)

@@ -12,6 +12,7 @@
 #include "proto/cleanup.h"
 #include "proto/notify.h"
 #include "registry/context.h"
+#include "registry/notify.h"
 #include "registry/quota.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
@@ -362,18 +363,16 @@ void share_end(struct segment *segment)
 		import_lose(import);
 }
 
-static bool overlaps(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+void share_end_notifies(struct segment *segment)
 {
-	return a < b + b_bytes && b < a + a_bytes;
-}
+	struct context *context = segment->context;
 
-void share_end_part(struct segment *segment, uint64_t offset, uint64_t bytes)
-{
+	/* each is of places of one range */
 	list_for_each(struct export, export, &segment->exports, link)
-		if (overlaps(export->offset, export->bytes, offset, bytes))
+		if (!notifies_of(context, (uint32_t)(export->offset / sizeof(struct notify_slot))))
 			export_end(export);
 	list_for_each(struct segment, import, &segment->imports, import_link)
-		if (overlaps(import->offset, import->memory.bytes, offset, bytes))
+		if (!notifies_of(context, (uint32_t)(import->offset / sizeof(struct notify_slot))))
 			import_lose(import);
 }
 

@@ -62,7 +62,7 @@ void import_unlink(struct segment *import);
 
 /* The memory of @segment goes: its keys and imports. */
 void share_end(struct segment *segment);
-/* The same for a part of it, which stays as memory. */
-void share_end_part(struct segment *segment, uint64_t offset, uint64_t bytes);
+/* The same for the notifies in it that are closed. */
+void share_end_notifies(struct segment *segment);
 /* The imports by one key are lost. */
 void share_lose(const struct export *export);

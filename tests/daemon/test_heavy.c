@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one process can have much of must not cost its square on the control thread: another client, who asks small things meanwhile, is
+ * answered soon.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proto/clock.h"
+#include "proto/feature.h"
+#include "proto/notify.h"
+#include "proto/status.h"
+#include "tests/support/private_daemon.h"
+#include "tests/support/raw_client.h"
+#include "tests/support/test.h"
+
+#define THREADS 4000u
+#define RINGS 1000u
+#define IMPORTERS 3u
+#define IMPORTS 30000u
+#define ANSWER_NS 1000000000u
+
+#define BEGIN(type, TYPE, field, name)                                                    \
+	type name;                                                                        \
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;                  \
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_##TYPE;                         \
+	request.field = &name
+
+static struct private_daemon private_daemon;
+
+static void start(void)
+{
+	static const char *const options[] = { "--devices", "2", "--log-level", "error", NULL };
+
+	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
+}
+
+static void stop(void)
+{
+	check_eq_int(private_daemon_stop(&private_daemon), 0);
+}
+
+static void join_in(struct raw_client *client)
+{
+	raw_client_start_with(client, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+}
+
+/* One with a notify on @stream. */
+static void create_thread(struct raw_client *client, uint64_t context, uint32_t stream, uint64_t *ret_segment, uint32_t *ret_notify)
+{
+	BEGIN(Hccld__Control__CreateThread, CREATE_THREAD, create_thread, message);
+	struct raw_reply reply;
+
+	hccld__control__create_thread__init(&message);
+	message.context = context;
+	message.notify_count = 1;
+	message.stream = stream + 1;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	*ret_segment = reply.message->create_thread->notify_segment;
+	*ret_notify = reply.message->create_thread->first_notify;
+	raw_reply_free(&reply);
+}
+
+/* Full of host functions that never run. */
+static void fill_ring(struct raw_client *client, uint32_t stream)
+{
+	struct stream_ring *ring = session_stream(client->region, stream);
+
+	for (uint32_t i = 0; i < HCCLD_STREAM_SLOTS - 1; i++)
+		ring->slots[i].task = (struct task){ .kind = TASK_HOST, .slot_count = 1, .first_lane = LANE_END };
+	atomic_store_explicit(&ring->tail, HCCLD_STREAM_SLOTS - 1, memory_order_release);
+}
+
+/* The longest that @other waits for an answer until @client has its reply. */
+static uint64_t longest_wait(struct raw_client *client, struct raw_client *other, uint64_t context)
+{
+	uint64_t longest = 0;
+	struct raw_reply reply;
+
+	for (;;) {
+		uint64_t since = clock_now_ns(), took;
+		char byte;
+
+		raw_free_memory(other, context, NULL);
+		took = clock_now_ns() - since;
+		longest = took > longest ? took : longest;
+		if (recv(client->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0)
+			break;
+		usleep(1000);
+	}
+	check_eq_int(raw_receive(client, &reply), 0);
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+	return longest;
+}
+
+static uint64_t destroy_stream_beside(struct raw_client *client, uint32_t stream, struct raw_client *other)
+{
+	BEGIN(Hccld__Control__DestroyStream, DESTROY_STREAM, destroy_stream, message);
+	uint64_t context = raw_open_context(other, 0);
+
+	hccld__control__destroy_stream__init(&message);
+	message.stream = stream;
+	raw_send(client, &request);
+	return longest_wait(client, other, context);
+}
+
+/* Each of them has a notify, and whether queued tasks name that is found out by looking at all that is queued. */
+TEST(many_threads_end_beside_full_rings)
+{
+	struct raw_client client, other;
+	uint64_t context, second, segment;
+	uint32_t stream, notify;
+
+	start();
+	join_in(&client);
+	join_in(&other);
+	context = raw_open_context(&client, 0);
+	second = raw_open_context(&client, 1);
+	stream = raw_create_stream(&client, context);
+	for (uint32_t i = 0; i < THREADS; i++)
+		create_thread(&client, context, stream, &segment, &notify);
+	for (uint32_t i = 0; i < RINGS; i++)
+		fill_ring(&client, raw_create_stream(&client, second));
+	check_lt_uint(destroy_stream_beside(&client, stream, &other), (uint64_t)ANSWER_NS * test_timeout_scale());
+	raw_client_stop(&client);
+	raw_client_stop(&other);
+	stop();
+}
+
+static void export_notify(struct raw_client *client, uint64_t segment, uint32_t notify, unsigned char *ret_key)
+{
+	BEGIN(Hccld__Control__ExportMemory, EXPORT_MEMORY, export_memory, message);
+	struct raw_reply reply;
+
+	hccld__control__export_memory__init(&message);
+	message.segment = segment;
+	message.offset = notify * sizeof(struct notify_slot);
+	message.bytes = sizeof(struct notify_slot);
+	message.key_bytes = HCCLD_KEY_BYTES_MAX;
+	message.any_process = true;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	memcpy(ret_key, reply.message->export_memory->key.data, HCCLD_KEY_BYTES_MAX);
+	raw_reply_free(&reply);
+}
+
+static void import_often(struct raw_client *client, unsigned char *key)
+{
+	BEGIN(Hccld__Control__ImportMemory, IMPORT_MEMORY, import_memory, message);
+
+	join_in(client);
+	hccld__control__import_memory__init(&message);
+	message.context = raw_open_context(client, 0);
+	message.key.data = key;
+	message.key.len = HCCLD_KEY_BYTES_MAX;
+	for (uint32_t i = 0; i < IMPORTS; i++) {
+		struct raw_reply reply;
+
+		raw_call(client, &request, &reply);
+		check_eq_uint(reply.message->cause, 0);
+		raw_reply_free(&reply);
+	}
+}
+
+static uint64_t lost_first(struct raw_client *client)
+{
+	BEGIN(Hccld__Control__ListLost, LIST_LOST, list_lost, message);
+	struct raw_reply reply;
+	size_t count;
+
+	hccld__control__list_lost__init(&message);
+	raw_call(client, &request, &reply);
+	count = reply.message->list_lost->n_segments;
+	raw_reply_free(&reply);
+	return count;
+}
+
+/* All of them are lost, with the one notify that they are of. */
+TEST(many_notifies_go_beside_many_imports)
+{
+	struct raw_client client, other, importers[IMPORTERS];
+	unsigned char key[HCCLD_KEY_BYTES_MAX];
+	uint64_t context, segment;
+	uint32_t stream, notify;
+
+	start();
+	join_in(&client);
+	join_in(&other);
+	context = raw_open_context(&client, 0);
+	stream = raw_create_stream(&client, context);
+	for (uint32_t i = 0; i < THREADS; i++)
+		create_thread(&client, context, stream, &segment, &notify);
+	export_notify(&client, segment, notify, key);
+	for (uint32_t i = 0; i < IMPORTERS; i++)
+		import_often(&importers[i], key);
+	check_eq_uint(lost_first(&importers[0]), 0);
+	check_lt_uint(destroy_stream_beside(&client, stream, &other), (uint64_t)ANSWER_NS * test_timeout_scale());
+	for (uint32_t i = 0; i < IMPORTERS; i++) {
+		check_lt_uint(0, lost_first(&importers[i]));
+		raw_client_stop(&importers[i]);
+	}
+	raw_client_stop(&client);
+	raw_client_stop(&other);
+	stop();
+}
