@@ -47,6 +47,7 @@
 #define HCCLD_CHANNEL_MEMORIES_MAX 256u	/* registrations that one end of a channel exchanges */
 #define HCCLD_OFFERS_MAX 256u	/* ends of channels in one request */
 #define HCCLD_AWAITED_MAX 1024u	/* channels that one request waits for */
+#define HCCLD_WAITERS_PER_SESSION 16384u	/* channels that requests of one process wait for at a time, each request counted */
 #define HCCLD_CHANNELS_PER_SESSION 16384u	/* that one process can name */
 #define HCCLD_CHANNELS_MAX 65536u	/* ends of all processes: limits may not be set higher */
 #define HCCLD_REGISTRATIONS_MAX 65536u

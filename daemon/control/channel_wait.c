@@ -23,6 +23,7 @@
 #include "registry/session.h"
 
 #define TOLD_MAX 4u /* peers that a text names one by one */
+#define EXPIRED_MAX 16u /* requests that end in one turn of the loop: what their texts say is looked for in /proc */
 
 /* One channel that a request waits for. */
 struct waiter {
@@ -143,6 +144,7 @@ static void wait_finish(struct wait *wait, int r)
 {
 	for (uint32_t i = 0; i < wait->count; i++)
 		list_remove(&wait->waiters[i].link);
+	wait->session->channel_waiters -= wait->count;
 	list_remove(&wait->link);
 	request_finish(wait->request, r);
 	free(wait);
@@ -257,9 +259,11 @@ void channel_waits_expire(void *data)
 {
 	struct control *control = data;
 	uint64_t now = clock_now_ns();
+	uint32_t expired = 0;
 
+	/* a client can have thousands: the rest has its turn after others */
 	list_for_each(struct wait, wait, &control->channel_waits, link)
-		if (wait->deadline_ns <= now)
+		if (wait->deadline_ns <= now && expired++ < EXPIRED_MAX)
 			wait_expire(wait);
 	waits_arm(control);
 }
@@ -281,6 +285,7 @@ static int wait_start(struct request *request, struct wait *wait)
 	wait->session = request_session(request);
 	wait->since_ns = clock_now_ns();
 	wait->deadline_ns = wait->since_ns + (deadline_ms ? deadline_ms : HCCLD_REQUEST_DEADLINE_MS) * UINT64_C(1000000);
+	wait->session->channel_waiters += wait->count;
 	list_append(&control->channel_waits, &wait->link);
 	waits_arm(control);
 	return REQUEST_LATER;
@@ -318,11 +323,16 @@ static int wait_fill(struct request *request, struct wait *wait)
 int handle_await_channels(struct request *request)
 {
 	size_t count = request->message->await_channels->n_channels;
+	struct session *session = request_session(request);
 	struct wait *wait;
 	int r;
 
 	if (count > HCCLD_AWAITED_MAX)
 		return request_fail(request, CAUSE_ARGUMENT, "%zu channels in one request, at most %u", count, HCCLD_AWAITED_MAX);
+	if (session->channel_waiters + count > HCCLD_WAITERS_PER_SESSION)
+		return request_fail(request, CAUSE_LIMIT,
+				    "requests of this process wait for %" PRIu32 " channels, and for %zu more with this one; at most for %u at a time",
+				    session->channel_waiters, count, HCCLD_WAITERS_PER_SESSION);
 	wait = calloc(1, sizeof(*wait) + count * sizeof(wait->waiters[0]));
 	if (!wait)
 		return -ENOMEM;

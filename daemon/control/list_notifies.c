@@ -9,6 +9,8 @@
 #include "registry/session.h"
 #include "registry/tenant.h"
 
+#define LOOKS_MAX (1u << 20) /* at heads of streams, in one reply: those who wait for the rest are not told */
+
 /* Sessions come by growing id. */
 static uint64_t notifies_cursor(const struct session *session, uint32_t device, uint32_t first)
 {
@@ -44,7 +46,7 @@ static bool head_waits_for(struct view_session *session, const struct stream_rin
 }
 
 /* The word is what clients and the engine have left there: it may name nobody, or somebody who waits no more. */
-static bool list_waiter(const struct tenant *tenant, const struct notify_slot *slot, Hccld__Control__Notifies *message)
+static bool list_waiter(const struct tenant *tenant, const struct notify_slot *slot, Hccld__Control__Notifies *message, uint32_t *left)
 {
 	uint32_t waiter = atomic_load_explicit(&slot->waiter, memory_order_relaxed);
 	struct view_context *context;
@@ -54,7 +56,7 @@ static bool list_waiter(const struct tenant *tenant, const struct notify_slot *s
 		return false;
 	context = atomic_load_explicit(&tenant->view.contexts[waiter - 1], memory_order_acquire);
 	limit = context ? atomic_load_explicit(&context->stream_limit, memory_order_acquire) : 0;
-	for (uint32_t i = 0; i < limit; i++) {
+	for (uint32_t i = 0; i < limit && *left; i++, --*left) {
 		const struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
 
 		if (!ring || !head_waits_for(context->session, ring, slot))
@@ -67,7 +69,7 @@ static bool list_waiter(const struct tenant *tenant, const struct notify_slot *s
 	return false;
 }
 
-static Hccld__Control__Notifies *list_range(struct request *request, const struct notifies *notifies)
+static Hccld__Control__Notifies *list_range(struct request *request, const struct notifies *notifies, uint32_t *left)
 {
 	struct session *session = notifies->context->session;
 	Hccld__Control__Notifies *message = request_alloc(request, sizeof(*message));
@@ -90,13 +92,13 @@ static Hccld__Control__Notifies *list_range(struct request *request, const struc
 
 		message->value = i ? message->value : value;
 		message->set_count += value != 0;
-		if (!message->waiter_pid && list_waiter(session->tenant, slot, message))
+		if (!message->waiter_pid && list_waiter(session->tenant, slot, message, left))
 			message->waited_for = notifies->first + i;
 	}
 	return message;
 }
 
-static bool list_notifies_of(struct page *page, struct context *context)
+static bool list_notifies_of(struct page *page, struct context *context, uint32_t *left)
 {
 	uint32_t id = 0;
 
@@ -109,7 +111,7 @@ static bool list_notifies_of(struct page *page, struct context *context)
 		id += notifies ? notifies->count : 1;
 		if (!notifies || cursor <= page->after)
 			continue;
-		message = list_range(page->request, notifies);
+		message = list_range(page->request, notifies, left);
 		if (!page_add(page, message ? &message->base : NULL, cursor))
 			return false;
 	}
@@ -121,13 +123,14 @@ void list_notifies(struct page *page)
 	struct request *request = page->request;
 	const Hccld__Control__List *list = request->message->list;
 	const struct registry *registry = request->control->registry;
+	uint32_t left = LOOKS_MAX;
 
 	list_for_each(struct session, session, &registry->sessions, link) {
 		if ((list->session && session->view.id != list->session) ||
 		    (list->pid && (uint32_t)session->view.pid != list->pid) || !query_sees(request, session->uid))
 			continue;
 		for (uint32_t i = 0; i < registry->device_count; i++)
-			if (session->contexts[i] && !list_notifies_of(page, session->contexts[i]))
+			if (session->contexts[i] && !list_notifies_of(page, session->contexts[i], &left))
 				return;
 	}
 }

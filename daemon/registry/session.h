@@ -47,6 +47,7 @@ struct session {
 	struct list teardowns;	/* control/teardown.h: one at a time */
 	uint32_t joiner_count, root_infos;
 	uint32_t export_count, thread_count;
+	uint32_t channel_waiters; /* control/channel_wait.h: what its requests wait for */
 	uint32_t references;
 	int32_t exit; /* wait status once it has ended, -1 unknown */
 	bool is_socket_stored;

@@ -9,6 +9,7 @@
 #include "tests/support/test.h"
 
 #define PART 65536u
+#define CHANNELS 32u
 
 #define BEGIN(Name, NAME, field)                                               \
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;       \
@@ -332,5 +333,49 @@ TEST(requests_that_wait_are_answered)
 		raw_reply_free(&reply);
 	}
 	/* a session that ends while it waits */
+	end(sides);
+}
+
+static void wait_sent(struct side *side, uint64_t *channels, size_t count)
+{
+	Hccld__Control__AwaitChannels message = HCCLD__CONTROL__AWAIT_CHANNELS__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+
+	message.channels = channels;
+	message.n_channels = count;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_AWAIT_CHANNELS;
+	request.await_channels = &message;
+	raw_send(&side->client, &request);
+}
+
+static void wait_answered(struct side *side, uint32_t expected, const char *text)
+{
+	struct raw_reply reply;
+
+	check_eq_int(raw_receive(&side->client, &reply), 0);
+	check_eq_uint(reply.message->cause, expected);
+	check_str_contains(reply.message->text, text);
+	raw_reply_free(&reply);
+}
+
+/* Each is memory of the daemon's, and looked at by those that come later. */
+TEST(a_process_waits_for_so_many_channels_at_a_time)
+{
+	struct side sides[2], *b = &sides[1];
+	uint64_t ids[CHANNELS];
+
+	begin(sides, NULL);
+	for (uint32_t i = 0; i < CHANNELS; i++)
+		ids[i] = offered(b, 0, i / 8, i % 8, 0, 0, 0);
+	for (uint32_t i = 0; i < HCCLD_WAITERS_PER_SESSION / CHANNELS; i++)
+		wait_sent(b, ids, CHANNELS);
+	wait_sent(b, ids, 1);
+	wait_answered(b, CAUSE_LIMIT, "requests of this process wait for 16384 channels, and for 1 more with this one; at most for 16384 at a time");
+	/* those that have ended do not count */
+	raw_leave(&sides[0].client, sides[0].rank);
+	for (uint32_t i = 0; i < HCCLD_WAITERS_PER_SESSION / CHANNELS; i++)
+		wait_answered(b, CAUSE_PEER_LEFT, "has destroyed the communicator");
+	wait_sent(b, ids, 1);
+	wait_answered(b, CAUSE_PEER_LEFT, "has destroyed the communicator");
 	end(sides);
 }

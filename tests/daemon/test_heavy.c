@@ -21,6 +21,8 @@
 #define IMPORTERS 3u
 #define IMPORTS 30000u
 #define ANSWER_NS 1000000000u
+#define NOTIFIES 8000u
+#define LISTED_NS 150000000u
 
 #define BEGIN(type, TYPE, field, name)                                                    \
 	type name;                                                                        \
@@ -205,5 +207,85 @@ TEST(many_notifies_go_beside_many_imports)
 	}
 	raw_client_stop(&client);
 	raw_client_stop(&other);
+	stop();
+}
+
+static void submit_waits(struct raw_client *client, uint32_t stream, uint64_t segment, uint32_t first, uint32_t count)
+{
+	struct stream_ring *ring = session_stream(client->region, stream);
+	struct yard_context *words = &client->yard->contexts[ring->context];
+	uint64_t one = 1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		ring->slots[2 * i].task = (struct task){ .kind = TASK_NOTIFY_WAIT, .slot_count = 2, .item_count = 1, .timeout_ms = 1, .first_lane = LANE_END };
+		ring->slots[2 * i + 1].item = (struct item){ .kind = ITEM_PLACE, .data_type = NOTIFY_EQUAL, .segment = segment };
+		ring->slots[2 * i + 1].item.offset = (first + i) * sizeof(struct notify_slot);
+		ring->slots[2 * i + 1].item.number = 1;
+	}
+	atomic_store(&ring->tail, 2 * count);
+	atomic_store(&words->state, yard_next(atomic_load(&words->state), CONTEXT_LEFT));
+	atomic_fetch_or(&client->yard->bits[ring->context / 64], 1ull << (ring->context % 64));
+	check_eq_int(write(client->event_fd, &one, sizeof(one)), sizeof(one));
+}
+
+static uint64_t list_notifies(void)
+{
+	BEGIN(Hccld__Control__List, LIST, list, message);
+	struct raw_client tool;
+	struct raw_reply reply;
+	uint64_t since, took;
+
+	hccld__control__list__init(&message);
+	message.kind = HCCLD__CONTROL__LIST__KIND__NOTIFIES;
+	raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
+	since = clock_now_ns();
+	raw_call(&tool, &request, &reply);
+	took = clock_now_ns() - since;
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+	raw_client_stop(&tool);
+	return took;
+}
+
+static void wait_for_all(struct raw_client *client, uint32_t device)
+{
+	BEGIN(Hccld__Control__CreateNotifies, CREATE_NOTIFIES, create_notifies, message);
+	uint32_t streams[RINGS], each = NOTIFIES / RINGS;
+	struct raw_reply reply;
+	uint64_t segment;
+
+	join_in(client);
+	hccld__control__create_notifies__init(&message);
+	message.context = raw_open_context(client, device);
+	message.count = NOTIFIES;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	segment = reply.message->create_notifies->segment;
+	raw_reply_free(&reply);
+	for (uint32_t i = 0; i < RINGS; i++) {
+		streams[i] = raw_create_stream(client, message.context);
+		submit_waits(client, streams[i], segment, i * each, each);
+	}
+	for (uint32_t i = 0; i < RINGS; i++) {
+		struct stream_ring *ring = session_stream(client->region, streams[i]);
+
+		for (uint32_t tries = 0; atomic_load(&ring->completed) != 2 * each; tries++) {
+			check_lt_uint(tries, 10000);
+			usleep(10000);
+		}
+	}
+}
+
+/* Each notify was waited for by a context with many streams: who still waits is looked for at the heads of all. */
+TEST(many_notifies_that_somebody_may_wait_for_are_listed)
+{
+	struct raw_client clients[2];
+
+	start();
+	for (uint32_t i = 0; i < 2; i++)
+		wait_for_all(&clients[i], i);
+	check_lt_uint(list_notifies(), LISTED_NS * (uint64_t)test_timeout_scale());
+	for (uint32_t i = 0; i < 2; i++)
+		raw_client_stop(&clients[i]);
 	stop();
 }
