@@ -21,6 +21,7 @@
 
 static _Atomic int fault_fd = NOT_TRIED; /* as long as the process; or a negative errno */
 static _Atomic int64_t room = INT64_MAX;
+static _Atomic uint64_t taken; /* bytes, ever */
 
 static int fault_open(void)
 {
@@ -51,17 +52,26 @@ int hole_watch(void *base, uint64_t bytes)
 	return ioctl(fd, UFFDIO_REGISTER, &watch) < 0 ? -errno : 0;
 }
 
-void hole_set_room(uint64_t bytes)
+uint64_t hole_taken(void)
 {
-	atomic_store_explicit(&room, bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes, memory_order_relaxed);
+	return atomic_load(&taken);
+}
+
+void hole_set_room(uint64_t bytes, uint64_t taken_before)
+{
+	uint64_t since = atomic_load(&taken) - taken_before;
+
+	bytes -= bytes < since ? bytes : since;
+	atomic_store(&room, bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes);
 }
 
 void hole_take_room(uint64_t bytes)
 {
-	atomic_fetch_sub_explicit(&room, (int64_t)bytes, memory_order_relaxed);
+	atomic_fetch_add(&taken, bytes);
+	atomic_fetch_sub(&room, (int64_t)bytes);
 }
 
-void hole_give_room(uint64_t bytes)
+static void room_give(uint64_t bytes)
 {
 	int64_t before = atomic_load_explicit(&room, memory_order_relaxed), after;
 
@@ -76,12 +86,13 @@ static int pages_make(uintptr_t page, uint64_t bytes, bool forced)
 	struct uffdio_zeropage zero = { .range = { page, bytes } };
 	int r = 0;
 
-	if (!forced && atomic_fetch_sub_explicit(&room, (int64_t)bytes, memory_order_relaxed) < (int64_t)bytes)
+	atomic_fetch_add(&taken, bytes);
+	if (!forced && atomic_fetch_sub(&room, (int64_t)bytes) < (int64_t)bytes)
 		r = -ENOMEM;
 	else if (ioctl(atomic_load(&fault_fd), UFFDIO_ZEROPAGE, &zero) < 0 && zero.zeropage <= 0)
 		r = zero.zeropage < 0 ? (int)zero.zeropage : -errno;
 	if (!forced)
-		hole_give_room(bytes - (r == 0 ? (uint64_t)zero.zeropage : 0));
+		room_give(bytes - (r == 0 ? (uint64_t)zero.zeropage : 0));
 	return r;
 }
 

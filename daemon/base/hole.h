@@ -11,11 +11,14 @@
 
 /* Holes in a mapping of whole pages are told from now on, until it is unmapped. Negative errno: they are not. Control thread. */
 int hole_watch(void *base, uint64_t bytes);
-/* What may be taken for holes, in bytes. Until the first call: as much as there is. */
-void hole_set_room(uint64_t bytes);
-/* Less, because it is used for something else; or more again, because it was given back. Any thread. */
+/*
+ * What may be taken for holes, in bytes; until the first call as much as there is. @taken: hole_taken() before that was measured, for what
+ * other threads have taken since may not be in it.
+ */
+void hole_set_room(uint64_t bytes, uint64_t taken);
+uint64_t hole_taken(void);
+/* Less, because it is used for something else. Any thread. */
 void hole_take_room(uint64_t bytes);
-void hole_give_room(uint64_t bytes);
 /*
  * For the handler of SIGBUS. True: there is a page at @address now, which may be touched again. False: it is in no such memory, or there is
  * no room for it; with @forced room is not asked for. Any thread; async-signal-safe.

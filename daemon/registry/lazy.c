@@ -95,10 +95,17 @@ void lazy_look(struct registry *registry)
 	look_end(&registry->lazy_look, begin_ns);
 }
 
+static void room_measure(void)
+{
+	uint64_t taken = hole_taken();
+
+	hole_set_room(memfd_room(), taken);
+}
+
 void lazy_measure(struct registry *registry)
 {
 	if (!list_is_empty(&registry->lazy))
-		hole_set_room(memfd_room());
+		room_measure();
 }
 
 /* The segment that a record is about, or NULL: it is gone. */
@@ -169,5 +176,7 @@ void lazy_forget(struct segment *segment)
 {
 	records_remove(owner_of(segment)->registry->records, RECORD_LAZY, segment->lazy_record);
 	owner_of(segment)->quota->buffer_bytes -= segment->memory.bytes;
-	hole_give_room(segment->charged);
+	/* its pages are free; who else has pages of it, whose they were, and what was measured meanwhile, the kernel knows */
+	if (segment->charged)
+		room_measure();
 }
