@@ -17,10 +17,12 @@
 #include "client/error.h"
 #include "client/segment.h"
 #include "client/slab.h"
+#include "client/strict.h"
 #include "proto/limits.h"
 
 #define SIZE_LIMIT (UINT64_C(1) << 45) /* below what the daemon takes for nonsense */
 
+static _Atomic bool any_is_shared; /* has hccld_buffer_share() ever marked something? */
 static struct slab *spare_slabs;
 static struct slab *slabs[HCCLD_DEVICES_MAX][2]; /* by device and enum hccld_memory */
 
@@ -248,10 +250,15 @@ static bool release(struct record *record, uint64_t offset, struct hccld_segment
 	struct slab **list;
 
 	if (slab) {
-		hccld_slab_free(slab, (uint32_t)(offset / SLAB_GRANULE));
+		const uint32_t first = (uint32_t)(offset / SLAB_GRANULE);
+
+		if (slab->shared[first])
+			hccld_slab_hold(slab, first);
+		else
+			hccld_slab_free(slab, first);
 		list = record->device >= 0 ? &slabs[record->device][atomic_load(&record->memory)]
 					   : NULL;
-		if (slab->free < slab->granules || (list && !has_other_empty(*list, slab)))
+		if (!hccld_slab_is_empty(slab) || (list && !slab->held && !has_other_empty(*list, slab)))
 			return false;
 		if (list)
 			slab_unlink(list, slab);
@@ -275,6 +282,46 @@ static bool is_start(struct record *record, enum hccld_memory memory, uint64_t a
 	return slab ? hccld_slab_is_start(slab, offset) : offset == 0;
 }
 
+void hccld_buffer_share(const void *address)
+{
+	const uint64_t at = (uint64_t)(uintptr_t)address;
+	uint64_t first, bytes;
+	struct record *record;
+	struct slab *slab;
+
+	hccld_index_lock();
+	record = hccld_index_find(at);
+	slab = record && !atomic_load(&record->is_mapping) ? atomic_load(&record->slab) : NULL;
+	if (slab && hccld_slab_find(slab, at - atomic_load(&record->start), &first, &bytes) == 0) {
+		slab->shared[first / SLAB_GRANULE] = true;
+		atomic_store(&any_is_shared, true);
+	}
+	hccld_index_unlock();
+}
+
+/* Others still see the pages of what is about to be freed here: they find zeros, as if it had had a segment of its own. */
+static void clear_shared(enum hccld_memory memory, void *pointer)
+{
+	const uint64_t address = (uint64_t)(uintptr_t)pointer;
+	uint64_t first, bytes = 0;
+	struct record *record;
+	struct slab *slab;
+
+	if (!atomic_load(&any_is_shared))
+		return;
+	hccld_index_lock();
+	record = hccld_index_find(address);
+	slab = is_start(record, memory, address) ? atomic_load(&record->slab) : NULL;
+	if (slab && (hccld_slab_find(slab, address - atomic_load(&record->start), &first, &bytes) < 0 || !slab->shared[first / SLAB_GRANULE]))
+		bytes = 0;
+	hccld_index_unlock();
+	if (!bytes)
+		return;
+	hccld_strict_open();
+	memset(pointer, 0, bytes);
+	hccld_strict_close();
+}
+
 int hccld_buffer_free(enum hccld_memory memory, void *pointer)
 {
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
@@ -282,6 +329,7 @@ int hccld_buffer_free(enum hccld_memory memory, void *pointer)
 	struct record *record;
 	bool drop = false;
 
+	clear_shared(memory, pointer);
 	hccld_index_lock();
 	record = hccld_index_find(address);
 	if (!is_start(record, memory, address)) {
@@ -323,7 +371,7 @@ void hccld_buffer_keep_host(struct hccld_context *context)
 
 		if (record->device != context->logical || atomic_load(&record->is_mapping) ||
 		    atomic_load(&record->memory) != HCCLD_MEMORY_HOST ||
-		    (slab && slab->free == slab->granules))
+		    (slab && hccld_slab_is_empty(slab)))
 			continue;
 		make_ordinary(record);
 		atomic_store_explicit(&record->id, 0, memory_order_release);
@@ -348,7 +396,7 @@ void hccld_buffer_forget(struct hccld_context *context)
 			continue;
 		}
 		if (atomic_load(&record->memory) == HCCLD_MEMORY_DEVICE ||
-		    (slab && slab->free == slab->granules)) {
+		    (slab && hccld_slab_is_empty(slab))) {
 			segment = hccld_record_drop(record);
 			hccld_segment_unmap(&segment);
 			if (slab)

@@ -12,6 +12,11 @@ enum hccld_memory { HCCLD_MEMORY_DEVICE, HCCLD_MEMORY_HOST };
 
 /* @size > 0. Small allocations share a segment. Zero-filled only when fresh from the daemon. -ENOMEM: device memory exhausted. */
 int hccld_buffer_allocate(struct hccld_context *context, enum hccld_memory memory, size_t size, void **ret_pointer);
+/*
+ * Another process is about to be offered memory around @address. A small allocation shares pages with others, and keeps its place when it
+ * is freed: whoever has them mapped would write into what comes after it. Does nothing for memory that has its own segment, or is none.
+ */
+void hccld_buffer_share(const void *address);
 /* -EINVAL: not the start of an allocation of this kind. */
 int hccld_buffer_free(enum hccld_memory memory, void *pointer);
 

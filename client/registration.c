@@ -70,8 +70,10 @@ int hccld_registration_add(const struct hccld_comm *comm, const char *tag, const
 	r = hccld_comm_check_context(comm);
 	if (r == 0)
 		r = registration_check(mem, &place);
-	if (r == 0)
+	if (r == 0) {
+		hccld_buffer_share(mem->addr);
 		r = hccld_channel_request_register(comm->task_rank, tag, place.segment, place.offset, mem->size, &made->id);
+	}
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&mutex);

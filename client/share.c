@@ -20,8 +20,6 @@
 #include "client/notify.h"
 #include "client/segment.h"
 #include "client/share_request.h"
-#include "client/slab.h"
-#include "client/strict.h"
 #include "client/virtual.h"
 
 struct export {
@@ -125,6 +123,7 @@ int hccld_share_export(const void *address, uint64_t bytes, bool any_process,
 	export = calloc(1, sizeof(*export));
 	if (!export)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for an export");
+	hccld_buffer_share(address);
 	r = hccld_share_request_export(place.segment, place.offset, bytes, any_process, export->key,
 			   HCCLD_KEY_BYTES_MAX);
 	if (r < 0) {
@@ -304,20 +303,12 @@ void hccld_share_freeing(void *address)
 		atomic_fetch_sub(&export_count, 1);
 	}
 	pthread_mutex_unlock(&mutex);
-	if (!ended)
-		return;
 	while (ended) {
 		struct export *next = ended->next;
 
 		(void)hccld_share_request_end(ended->key, true);
 		free(ended);
 		ended = next;
-	}
-	/* small allocations share pages, which importers still see until they close */
-	if (bytes < SLAB_ALLOCATION_MAX) {
-		hccld_strict_open();
-		memset(address, 0, bytes);
-		hccld_strict_close();
 	}
 }
 

@@ -2,12 +2,15 @@
 /* Slabs. Stores that a lookup can meet are releases, and its loads acquires: see buffer.c for what that is good for. */
 #include "client/slab.h"
 
+#include <stdbool.h>
+
 void hccld_slab_init(struct slab *slab, uint64_t size)
 {
 	slab->granules = (uint32_t)(size < SLAB_SIZE ? size : SLAB_SIZE) / SLAB_GRANULE;
 	for (uint32_t i = 0; i < SLAB_GRANULES; i++)
 		atomic_store_explicit(&slab->first[i], SLAB_UNUSED, memory_order_release);
 	slab->free = slab->granules;
+	slab->held = 0;
 	slab->cursor = 0;
 	slab->fails_at = SLAB_GRANULES + 1;
 }
@@ -47,6 +50,7 @@ uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes)
 		return SLAB_UNUSED;
 	}
 	atomic_store_explicit(&slab->bytes[first], bytes, memory_order_release);
+	slab->shared[first] = false;
 	for (uint32_t i = 0; i < count; i++)
 		atomic_store_explicit(&slab->first[first + i], (uint16_t)first,
 				      memory_order_release);
@@ -55,13 +59,24 @@ uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes)
 	return first;
 }
 
-void hccld_slab_free(struct slab *slab, uint32_t first)
+/* What its granules are afterwards. Returns how many there are. */
+static uint32_t end(struct slab *slab, uint32_t first, uint16_t mark)
 {
 	uint32_t count = granules(atomic_load_explicit(&slab->bytes[first], memory_order_relaxed));
 
 	for (uint32_t i = 0; i < count; i++)
-		atomic_store_explicit(&slab->first[first + i], SLAB_UNUSED, memory_order_release);
-	slab->free += count;
+		atomic_store_explicit(&slab->first[first + i], mark, memory_order_release);
+	return count;
+}
+
+void hccld_slab_hold(struct slab *slab, uint32_t first)
+{
+	slab->held += end(slab, first, SLAB_HELD);
+}
+
+void hccld_slab_free(struct slab *slab, uint32_t first)
+{
+	slab->free += end(slab, first, SLAB_UNUSED);
 	slab->fails_at = SLAB_GRANULES + 1;
 	slab->cursor = first;
 }
@@ -81,7 +96,7 @@ int hccld_slab_find(struct slab *slab, uint64_t offset, uint64_t *ret_start, uin
 	if (offset >= SLAB_SIZE)
 		return -ENOENT;
 	first = atomic_load_explicit(&slab->first[offset / SLAB_GRANULE], memory_order_acquire);
-	if (first == SLAB_UNUSED)
+	if (first >= SLAB_HELD)
 		return -ENOENT;
 	*ret_start = (uint64_t)first * SLAB_GRANULE;
 	*ret_bytes = atomic_load_explicit(&slab->bytes[first], memory_order_acquire);

@@ -16,15 +16,17 @@
 #define SLAB_GRANULES (SLAB_SIZE / SLAB_GRANULE)
 #define SLAB_ALLOCATION_MAX (256u << 10) /* from here on: a segment of its own */
 #define SLAB_UNUSED 0xffffu
+#define SLAB_HELD 0xfffeu /* freed, and not to be used again: see hccld_slab_hold() */
 
 struct record;
 
 struct slab {
 	_Atomic uint16_t
-		first[SLAB_GRANULES]; /* of the allocation that has the granule; SLAB_UNUSED */
+		first[SLAB_GRANULES]; /* of the allocation that has the granule; SLAB_UNUSED, SLAB_HELD */
 	_Atomic uint32_t bytes[SLAB_GRANULES]; /* at the first granule of an allocation: its size */
 	uint32_t granules;		       /* there are; those behind them are never used */
-	uint32_t free;			       /* granules */
+	_Bool shared[SLAB_GRANULES];	       /* at the first granule: others may have mapped its pages */
+	uint32_t free, held;		       /* granules */
 	uint32_t cursor;		       /* where the last search ended */
 	uint32_t fails_at;		       /* no run of so many granules since the last free */
 	struct record *record;		       /* of buffer.c */
@@ -37,6 +39,16 @@ void hccld_slab_init(struct slab *slab, uint64_t size);
 uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes);
 /* @first: as returned. */
 void hccld_slab_free(struct slab *slab, uint32_t first);
+/*
+ * The same for memory that other processes may have mapped. What they have cannot be taken from them one allocation at a time, and nobody
+ * here learns when they let go of it; so the place is given to no other allocation, and goes with the whole slab.
+ */
+void hccld_slab_hold(struct slab *slab, uint32_t first);
+/* Does no allocation live in it? */
+static inline _Bool hccld_slab_is_empty(const struct slab *slab)
+{
+	return slab->free + slab->held == slab->granules;
+}
 /* Is @offset, in bytes, the start of an allocation? */
 _Bool hccld_slab_is_start(struct slab *slab, uint64_t offset);
 /* The allocation around @offset: its start, in bytes, and size. -ENOENT: there is none. */

@@ -370,6 +370,61 @@ TEST(memory_of_a_dead_peer_reads_as_zeros)
 	run(2, survives);
 }
 
+static bool destroys_first;
+
+/* A small allocation shares pages with others: what the peer still has mapped of it is never a part of its owner's next ones. */
+static void frees_small(uint32_t index, HcclRootInfo *root)
+{
+	struct job_rank rank = begin(index, root, 2);
+	char *area = job_memory(4096, 5), *next[8], *remote;
+	CommMem mem = { COMM_MEM_TYPE_DEVICE, area, 4096 }, *mems;
+	HcclMemHandle handle;
+	HcclChannelDesc desc = desc_of(index ^ 1, &handle);
+	ChannelHandle channel;
+	uint32_t count;
+	char **tags;
+
+	check_ok(HcclCommMemReg(rank.comm, "area", &mem, &handle));
+	check_ok(HcclChannelAcquire(rank.comm, COMM_ENGINE_AIV, &desc, 1, &channel));
+	check_ok(HcclChannelGetRemoteMems(rank.comm, channel, &count, &mems, &tags));
+	remote = mems[0].addr;
+	check_eq_int(remote[4095], 5);
+	job_meet();
+	if (index == VICTIM && destroys_first) {
+		check_ok(HcclCommDestroy(rank.comm));
+		rank.comm = NULL;
+	}
+	if (index == VICTIM) {
+		check_ok(aclrtFree(area));
+		for (uint32_t i = 0; i < 8; i++)
+			next[i] = job_memory(4096, 9);
+		go(1);
+		await(2);
+		for (uint32_t i = 0; i < 8 * 4096; i++)
+			check_eq_int(next[i / 4096][i % 4096], 9);
+	} else {
+		await(1);
+		for (uint32_t i = 0; i < 4096; i++)
+			check_eq_int(((volatile char *)remote)[i], 0);
+		memset(remote, 3, 4096);
+		go(2);
+		check_fails(aclrtMemcpy(area, 4096, remote, 4096, ACL_MEMCPY_DEVICE_TO_DEVICE), 507057, "it reads as zeros");
+	}
+	job_meet();
+	job_leave(&rank);
+}
+
+TEST(small_memory_that_its_owner_frees_is_not_used_again)
+{
+	run(2, frees_small);
+}
+
+TEST(nor_is_that_of_a_communicator_that_was_destroyed)
+{
+	destroys_first = true;
+	run(2, frees_small);
+}
+
 /* A copy that is queued when the peer dies fails with the cause, wherever it stands in its stream. */
 static void has_tasks(uint32_t index, HcclRootInfo *root)
 {

@@ -114,6 +114,40 @@ TEST(buffer_free_refuses_what_is_no_allocation)
 	check_eq_int(hccld_buffer_free(HCCLD_MEMORY_HOST, host), 0);
 }
 
+/* What others may have mapped is given to nobody else, reads as zeros, and goes with its slab. */
+TEST(buffer_shared_small_memory_keeps_its_place)
+{
+	char *first = allocate(HCCLD_MEMORY_DEVICE, 4096);
+	char *shared = allocate(HCCLD_MEMORY_DEVICE, 4000);
+	char *large = allocate(HCCLD_MEMORY_DEVICE, 300000);
+	uint32_t segments = fake_segments();
+	char *pointers[64];
+
+	memset(shared, 7, 4000);
+	hccld_buffer_share(shared + 100);
+	hccld_buffer_share(large);
+	hccld_buffer_share(&segments);
+	check_eq_int(hccld_buffer_free(HCCLD_MEMORY_DEVICE, large), 0);
+	check_eq_uint(fake_segments(), segments - 1);
+	check_eq_int(hccld_buffer_free(HCCLD_MEMORY_DEVICE, shared), 0);
+	check_eq_int(hccld_buffer_free(HCCLD_MEMORY_DEVICE, shared), -EINVAL);
+	check_eq_uint(available(shared), 0);
+	for (unsigned int i = 0; i < 4000; i++)
+		check_eq_int(shared[i], 0);
+	for (unsigned int i = 0; i < 64; i++) {
+		pointers[i] = allocate(HCCLD_MEMORY_DEVICE, 4096);
+		check(pointers[i] >= shared + 4096 || pointers[i] + 4096 <= shared);
+	}
+	for (unsigned int i = 0; i < 64; i++)
+		check_eq_int(hccld_buffer_free(HCCLD_MEMORY_DEVICE, pointers[i]), 0);
+	check_eq_int(hccld_buffer_free(HCCLD_MEMORY_DEVICE, first), 0);
+	/* an empty slab is kept for the next allocation, but not this one: only the other is there */
+	check_le_uint(fake_segments(), 1);
+	first = allocate(HCCLD_MEMORY_DEVICE, 4096);
+	check_eq_int(hccld_buffer_free(HCCLD_MEMORY_DEVICE, first), 0);
+	check_eq_uint(fake_device_bytes() - hccld_buffer_idle(fake_context()), 0);
+}
+
 TEST(buffer_last_bytes_of_a_device_can_be_had)
 {
 	unsigned int count = 0;
