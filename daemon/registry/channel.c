@@ -337,6 +337,9 @@ void channel_close(struct channel *channel, struct channel **ret_other)
 {
 	struct channel *other = channel->other;
 
+	/* the own waits; those of an end that is dead have ended. Before CLOSING: after a restart the end would not be there to do it */
+	if (other && channel->notifies)
+		notifies_fail(channel->notifies, CAUSE_ABORTED);
 	channel_set_state(channel, CHANNEL_CLOSING);
 	channel->other = NULL;
 	if (channel->notifies)

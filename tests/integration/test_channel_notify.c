@@ -165,3 +165,40 @@ TEST(a_wait_ends_when_the_peer_leaves)
 {
 	job_run_processes(2, peer_leaves);
 }
+
+/* Nobody could record what goes with the own end. Also not in a stream that stays, when the communicator ends. */
+static void close_own_end(uint32_t index, HcclRootInfo *shared)
+{
+	for (uint32_t round = 0; round < 2; round++) {
+		struct job_rank rank = join(index, 2, shared);
+		struct hccld_channel *channel = channel_to(&rank, !index, 2);
+		ChannelHandle handle = channel->handle;
+		aclrtStream stream;
+
+		check_ok(aclrtCreateStream(&stream));
+		job_meet();
+		if (index == 0) {
+			/* this one was recorded before */
+			wait_for_peer(channel, 1, stream, 0);
+			check_ok(aclrtSynchronizeStreamWithTimeout(stream, 20000));
+			wait_for_peer(channel, 0, stream, 0);
+			hccld_channel_put(channel);
+			check_ok(round == 0 ? HcclChannelDestroy(rank.comm, &handle, 1) : HcclCommDestroy(rank.comm));
+			check_fails(aclrtSynchronizeStreamWithTimeout(stream, 20000), 107022, "a notify was destroyed with its device or channel");
+		} else {
+			signal_peer(channel, 1, stream);
+			check_ok(aclrtSynchronizeStream(stream));
+			hccld_channel_put(channel);
+		}
+		job_meet();
+		check_ok(aclrtDestroyStream(stream));
+		if (index != 0 || round == 0)
+			check_ok(HcclCommDestroy(rank.comm));
+		check_ok(aclrtResetDevice((int32_t)index));
+	}
+}
+
+TEST(a_wait_ends_when_its_own_end_is_closed)
+{
+	job_run_processes(2, close_own_end);
+}
