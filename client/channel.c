@@ -33,6 +33,7 @@ static struct hccld_channel channels[HCCLD_CHANNELS_PER_SESSION];
 static uint32_t next_free[HCCLD_CHANNELS_PER_SESSION];
 static uint32_t first_free = NO_PLACE, used_count; /* places from used_count on were never used */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint32_t network_count; /* published, and not mapped */
 
 /* ---- the table ---- */
 
@@ -152,6 +153,7 @@ int hccld_channel_publish(struct hccld_channel *channel)
 	if (r == 0) {
 		channel->next = comm->channels;
 		comm->channels = channel;
+		atomic_fetch_add_explicit(&network_count, !channel->is_mapped, memory_order_relaxed);
 		/* release: whoever gets the handle sees the fields. The creator's pin goes with it */
 		atomic_store_explicit(&channel->word, (channel->handle >> 16 & GENERATION_MASK) << 32 | ALIVE, memory_order_release);
 	}
@@ -183,6 +185,7 @@ static void channel_retire(struct hccld_channel **at)
 
 	*at = channel->next;
 	channel->next = NULL;
+	atomic_fetch_sub_explicit(&network_count, !channel->is_mapped, memory_order_relaxed);
 	/* in one step: others may pin it until then */
 	atomic_fetch_sub_explicit(&channel->word, ALIVE - 1, memory_order_acq_rel);
 }
@@ -384,6 +387,30 @@ uint64_t hccld_channel_rank_of_notify(const struct hccld_context *context, uint6
 	rank = channel ? channel->comm->task_rank : 0;
 	pthread_mutex_unlock(&table_lock);
 	return rank;
+}
+
+bool hccld_channels_network_at(const void *address, uint64_t bytes)
+{
+	const uintptr_t start = (uintptr_t)address;
+	bool is_there = false;
+
+	/* those who have none do not pay for it */
+	if (!atomic_load_explicit(&network_count, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&table_lock);
+	for (uint32_t i = 0; i < used_count && !is_there; i++) {
+		const struct hccld_channel *channel = &channels[i];
+
+		if (!(atomic_load_explicit(&channel->word, memory_order_acquire) & ALIVE) || channel->is_mapped)
+			continue;
+		for (uint32_t k = 0; k < channel->memory_count && !is_there; k++) {
+			const uintptr_t base = (uintptr_t)channel->memories[k].base;
+
+			is_there = base && (base < start ? start - base < channel->memories[k].size : base - start < bytes);
+		}
+	}
+	pthread_mutex_unlock(&table_lock);
+	return is_there;
 }
 
 /* ---- memory that is gone ---- */

@@ -106,6 +106,9 @@ int hccld_channel_destroy(const struct hccld_comm *comm, uint64_t handle);
 void hccld_channels_forget(struct hccld_comm *comm);
 void hccld_channels_forget_context(const struct hccld_context *context);
 
+/* Do these bytes reach addresses that stand for memory behind a network? Nothing is mapped there. */
+bool hccld_channels_network_at(const void *address, uint64_t bytes);
+
 /* ---- memory that is gone (share.h) ---- */
 
 void hccld_channels_lose(uint64_t segment);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client/buffer.h"
+#include "client/channel.h"
 #include "client/error.h"
 #include "client/hostfunc.h"
 #include "client/share.h"
@@ -97,6 +98,10 @@ static int region_find(const char *function, const char *name, const void *addre
 	if (!ret_region->known && hccld_virtual_overlaps(address, count))
 		return hccld_error(CAUSE_ARGUMENT,
 				   "%s: %s is %p, in or before a range of aclrtReserveMemAddress where nothing is mapped; call aclrtMapMem first (again, if the device was reset)",
+				   function, name, address);
+	if (!ret_region->known && hccld_channels_network_at(address, count))
+		return hccld_error(CAUSE_ARGUMENT,
+				   "%s: %s is %p, in or before memory of a peer whose channel goes by a network: it is no memory of this process; read or write it over the channel (HcommReadOnThread, HcommWriteOnThread)",
 				   function, name, address);
 	if (ret_region->known && count > ret_region->place.available &&
 	    count > hccld_buffer_span(address, count))

@@ -294,6 +294,11 @@ static void is_for_tasks(struct job_rank *rank)
 		check_ok(HcclChannelGetHcclBuffer(rank->comm, channel, &buffer, &size));
 		check(!is_readable(remote) && !is_readable(buffer));
 		check_fails(aclrtMemcpy(area.base, 1, remote, 1, ACL_MEMCPY_DEVICE_TO_DEVICE), 107000, "is not device memory");
+		check_fails(aclrtMemcpy(buffer, 1, area.base, 1, ACL_MEMCPY_DEFAULT), 107000, "a network");
+		check_fails(aclrtMemcpy(buffer, 1, area.base, 1, ACL_MEMCPY_DEVICE_TO_HOST), 107000, "a network");
+		check_fails(aclrtMemcpyAsync(buffer, 1, area.base, 1, ACL_MEMCPY_DEVICE_TO_HOST, NULL), 107000, "a network");
+		check_fails(aclrtMemcpy(area.base, 64, remote - 1, 64, ACL_MEMCPY_DEFAULT), 107000, "a network");
+		check_fails(aclrtMemsetAsync(remote, 1, 0, 1, NULL), 107000, "a network");
 	}
 	settle(rank);
 }

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/channel.h"
 #include "client/current.h"
 #include "client/share.h"
 #include "client/virtual.h"
@@ -127,6 +128,11 @@ int hccld_share_find(const void *address, struct hccld_place *ret_place)
 }
 
 bool hccld_virtual_overlaps(const void *address, uint64_t bytes)
+{
+	return false;
+}
+
+bool hccld_channels_network_at(const void *address, uint64_t bytes)
 {
 	return false;
 }
