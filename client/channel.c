@@ -135,6 +135,7 @@ int hccld_channel_new(struct hccld_comm *comm, struct hccld_channel **ret_channe
 	channel->notify_segment = channel->peer_notify_segment = 0;
 	channel->notify_count = channel->peer_notify_count = 0;
 	atomic_store_explicit(&channel->is_lost, false, memory_order_relaxed);
+	atomic_store_explicit(&channel->is_told, false, memory_order_relaxed);
 	atomic_store_explicit(&channel->word, generation << 32 | 1, memory_order_relaxed);
 	*ret_channel = channel;
 	return 0;

@@ -41,6 +41,7 @@ struct hccld_channel {
 	struct hccld_channel *next;	/* of the communicator */
 	uint64_t id;			/* the daemon's */
 	uint32_t peer, engine, protocol;
+	_Atomic bool is_told; /* the program has got the handle */
 	bool is_mapped;
 	uint64_t notify_segment, peer_notify_segment;	/* an import */
 	uint64_t peer_notify_offset;

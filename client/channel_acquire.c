@@ -196,22 +196,41 @@ static int offer_fill(struct acquire *acquire, uint32_t index)
 	return r;
 }
 
-/* What is there already, and whose peer must be there too, and offers for the rest. */
+/*
+ * A channel that is there already: its peer must be there, too. One whose peer has gone is the program's to end, if it has the handle;
+ * otherwise, after a call that failed for another channel's sake, it is ended here, and *ret_is_there is false.
+ */
+static int old_check(const struct acquire *acquire, uint64_t handle, bool *ret_is_there)
+{
+	CLEANUP(hccld_channel_putp) struct hccld_channel *channel = NULL;
+	int r = hccld_channel_get(acquire->function, handle, &channel);
+
+	*ret_is_there = true;
+	if (r == 0)
+		r = hccld_channel_check(channel, acquire->function);
+	if (r == 0 || !channel || atomic_load_explicit(&channel->is_told, memory_order_relaxed))
+		return r;
+	hccld_error_forget();
+	hccld_error_mute(true);
+	(void)hccld_channel_destroy(acquire->comm, handle);
+	hccld_error_mute(false);
+	*ret_is_there = false;
+	return 0;
+}
+
+/* What is there already, and offers for the rest. */
 static int acquire_sort(struct acquire *acquire)
 {
 	int r = 0;
 
 	for (uint32_t i = 0; i < acquire->count && r == 0; i++) {
-		CLEANUP(hccld_channel_putp) struct hccld_channel *channel = NULL;
+		bool is_there = false;
 
 		acquire->handles[i] = find(acquire, i);
-		if (!acquire->handles[i]) {
+		if (acquire->handles[i])
+			r = old_check(acquire, acquire->handles[i], &is_there);
+		if (r == 0 && !is_there)
 			r = offer_fill(acquire, i);
-			continue;
-		}
-		r = hccld_channel_get(acquire->function, acquire->handles[i], &channel);
-		if (r == 0)
-			r = hccld_channel_check(channel, acquire->function);
 	}
 	return r;
 }
@@ -242,13 +261,14 @@ static int channel_take(struct acquire *acquire, uint32_t offer)
 	return 0;
 }
 
-static int acquire_take(struct acquire *acquire)
+/* @is_partial: as many as can be. */
+static int acquire_take(struct acquire *acquire, bool is_partial)
 {
 	int cancel, r = 0;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&taking);
-	for (uint32_t i = 0; i < acquire->offer_count && r == 0; i++) {
+	for (uint32_t i = 0; i < acquire->offer_count && (r == 0 || is_partial); i++) {
 		uint64_t *handle = &acquire->handles[acquire->of[i]];
 
 		*handle = find(acquire, acquire->of[i]);
@@ -288,13 +308,29 @@ static int acquire_new(struct acquire *acquire)
 			break;
 	}
 	if (r == 0)
-		r = acquire_take(acquire);
+		r = acquire_take(acquire, false);
 	if (r < 0) {
 		hccld_error_mute(true);
 		(void)hccld_channel_request_close(acquire->ids, acquire->offer_count, true);
+		/* those that stay are complete: their peers have them, and so must we */
+		(void)acquire_take(acquire, true);
 		hccld_error_mute(false);
 	}
 	return r;
+}
+
+/* From now on they are the program's to end. */
+static void acquire_tell(const struct acquire *acquire, ChannelHandle *ret_channels)
+{
+	for (uint32_t i = 0; i < acquire->count; i++) {
+		CLEANUP(hccld_channel_putp) struct hccld_channel *channel = NULL;
+
+		ret_channels[i] = acquire->handles[i];
+		hccld_error_mute(true);
+		if (ret_channels[i] && hccld_channel_get(acquire->function, ret_channels[i], &channel) == 0)
+			atomic_store_explicit(&channel->is_told, true, memory_order_relaxed);
+		hccld_error_mute(false);
+	}
 }
 
 int hccld_channel_acquire(const char *function, void *comm, int32_t engine, const HcclChannelDesc *descs, uint32_t count, void *config,
@@ -310,7 +346,7 @@ int hccld_channel_acquire(const char *function, void *comm, int32_t engine, cons
 	if (r == 0 && acquire.offer_count)
 		r = acquire_new(&acquire);
 	if (r == 0)
-		memcpy(ret_channels, acquire.handles, count * sizeof(*ret_channels));
+		acquire_tell(&acquire, ret_channels);
 	return r;
 }
 
@@ -321,7 +357,9 @@ int hccld_channel_query(const char *function, void *comm, int32_t engine, const 
 	int r = acquire_begin(&acquire, comm, engine, NULL);
 
 	for (uint32_t i = 0; i < count && r == 0; i++)
-		ret_channels[i] = find(&acquire, i);
+		acquire.handles[i] = find(&acquire, i);
+	if (r == 0)
+		acquire_tell(&acquire, ret_channels);
 	return r;
 }
 

@@ -5,6 +5,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -201,4 +202,53 @@ static void close_own_end(uint32_t index, HcclRootInfo *shared)
 TEST(a_wait_ends_when_its_own_end_is_closed)
 {
 	job_run_processes(2, close_own_end);
+}
+
+/* ---- a call for several channels of which one fails ---- */
+
+static HcclChannelDesc desc_of(uint32_t peer)
+{
+	HcclChannelDesc desc;
+
+	check_eq_int(HcclChannelDescInit(&desc, 1), 0);
+	desc.remoteRank = peer;
+	desc.channelProtocol = COMM_PROTOCOL_HCCS;
+	desc.notifyNum = 1;
+	return desc;
+}
+
+/* What the program has no handle of it need not end before it acquires another one. */
+static void half_done(uint32_t index, HcclRootInfo *shared)
+{
+	struct job_rank rank = join(index, 3, shared);
+	HcclChannelDesc descs[2] = { desc_of(!index), desc_of(2) };
+	ChannelHandle handles[2];
+
+	if (index == 0)
+		check_fails(HcclChannelAcquire(rank.comm, COMM_ENGINE_CPU, descs, 2, handles), HCCL_E_TIMEOUT, "has offered nothing to rank 0");
+	else if (index == 1)
+		check_ok(HcclChannelAcquire(rank.comm, COMM_ENGINE_CPU, descs, 1, handles));
+	job_meet();
+	if (index == 1)
+		check_ok(HcclChannelDestroy(rank.comm, handles, 1));
+	job_meet();
+	/* a second time: it is the same one then, and told of */
+	for (int i = 0; i < 2 && index < 2; i++)
+		check_ok(HcclChannelAcquire(rank.comm, COMM_ENGINE_CPU, descs, 1, &handles[i]));
+	if (index < 2)
+		check_eq_uint(handles[0], handles[1]);
+	job_meet();
+	if (index == 1)
+		check_ok(HcclChannelDestroy(rank.comm, handles, 1));
+	job_meet();
+	if (index == 0)
+		check_fails(HcclChannelAcquire(rank.comm, COMM_ENGINE_CPU, descs, 1, handles), HCCL_E_REMOTE, "end this one with HcclChannelDestroy");
+	job_meet();
+	job_leave(&rank);
+}
+
+TEST(a_channel_that_nobody_was_told_of_is_made_again)
+{
+	setenv("HCCLD_CONNECT_TIMEOUT_MS", "1000", 1);
+	job_run_processes(3, half_done);
 }
