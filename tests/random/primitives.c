@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random test of primitives: ranks copy, reduce, write, read and notify as steps.h draws it, and compare all their memory with the model
+ * Random test of primitives: ranks copy, reduce, write, read, send, notify and run kernels as steps.h draws it, and compare all their memory with the model
  * after each window. Everything but timing follows from the seed, which is printed first.
  *
  *	primitives --windows N [--seed S] [--ranks 2..6] [--threads]
@@ -23,6 +23,7 @@
 #include "acl/acl.h"
 #include "hccl/hccl.h"
 #include "hccl/hccl_res.h"
+#include "hccld/host_kernel.h"
 #include "hcomm/hcomm_primitives.h"
 #include "hcomm/hcomm_res.h"
 #include "steps.h"
@@ -68,6 +69,12 @@ static void die(const struct rank *rank, const char *what, int result)
 }
 
 #define MUST(call) do { int result_ = (int)(call); if (result_) die(rank, #call, result_); } while (0)
+
+struct addition {
+	unsigned char *to;
+	uint64_t bytes;
+	unsigned char value;
+};
 
 static void meet(struct rank *rank)
 {
@@ -213,6 +220,22 @@ static void finish(const struct rank *rank, uint32_t line)
 		MUST(HcommChannelFence(rank->channels[rank->rank ? 0 : 1]));
 }
 
+/* Each block its part. */
+static void add_value(uint32_t block, uint32_t blocks, void *args)
+{
+	const struct addition *addition = args;
+
+	for (uint64_t i = block; i < addition->bytes; i += blocks)
+		addition->to[i] += addition->value;
+}
+
+static void launch(const struct rank *rank, const struct step *step)
+{
+	struct addition addition = { at(rank, &step->to), step->bytes, step->value };
+
+	MUST(HccldLaunchHostKernel(add_value, step->index, &addition, sizeof(addition), rank->streams[step->line]));
+}
+
 static uint32_t step_do(struct rank *rank, const struct step *step)
 {
 	switch (step->kind) {
@@ -220,6 +243,15 @@ static uint32_t step_do(struct rank *rank, const struct step *step)
 		return move(rank, step);
 	case STEP_SET:
 		MUST(aclrtMemsetAsync(at(rank, &step->to), step->bytes, step->value, step->bytes, rank->streams[step->line]));
+		break;
+	case STEP_KERNEL:
+		launch(rank, step);
+		break;
+	case STEP_SEND:
+		MUST(HcclSend(at(rank, &step->from), step->bytes, HCCL_DATA_TYPE_INT8, step->other_rank, rank->comm, rank->streams[0]));
+		break;
+	case STEP_RECEIVE:
+		MUST(HcclRecv(at(rank, &step->to), step->bytes, HCCL_DATA_TYPE_INT8, step->other_rank, rank->comm, rank->streams[0]));
 		break;
 	case STEP_RECORD:
 		record(rank, step);

@@ -171,7 +171,7 @@ static uint32_t touches_of(const struct step *step, struct touch touches[2])
 	if (step->reduces)
 		touches[0].adds = 1 + step->type * 8u + step->op;
 	touches[1] = (struct touch){ .place = step->from, .bytes = step->bytes };
-	return step->kind == STEP_SET ? 1 : 2;
+	return step->kind == STEP_SET || step->kind == STEP_KERNEL ? 1 : 2;
 }
 
 /* ---- steps ---- */
@@ -226,8 +226,10 @@ static struct step draw_step(struct planner *planner, uint32_t line, uint32_t pe
 		draw_reduction(planner, &step);
 	else if (peer == rank)
 		step.by_stream = plan_chance(&planner->random, 30);
-	if (step.by_stream && plan_chance(&planner->random, 30))
-		step.kind = STEP_SET;
+	if (step.by_stream && plan_chance(&planner->random, 60))
+		step.kind = plan_chance(&planner->random, 50) ? STEP_SET : STEP_KERNEL;
+	if (step.kind == STEP_KERNEL)
+		step.index = 1 + plan_below(&planner->random, 4);
 	width = step.reduces ? width_of(step.type) : 1;
 	do {
 		struct step_place own, remote;
@@ -239,6 +241,13 @@ static struct step draw_step(struct planner *planner, uint32_t line, uint32_t pe
 		step.from = writes ? own : remote;
 	} while (step.kind == STEP_MOVE && overlaps(&step));
 	return step;
+}
+
+static void add_touch(struct planner *planner, uint32_t line, struct touch touch)
+{
+	touch.line = line;
+	touch.at = planner->done[line];
+	planner->touches[planner->touch_count++] = touch;
 }
 
 static void add_moves(struct planner *planner, struct step *steps, uint32_t count)
@@ -258,12 +267,40 @@ static void add_moves(struct planner *planner, struct step *steps, uint32_t coun
 
 		steps[i].more = i + 1 < count;
 		add(planner, steps[i]);
-		for (uint32_t k = 0; k < touch_count; k++) {
-			touches[k].line = line;
-			touches[k].at = planner->done[line];
-			planner->touches[planner->touch_count++] = touches[k];
-		}
+		for (uint32_t k = 0; k < touch_count; k++)
+			add_touch(planner, line, touches[k]);
 	}
+}
+
+/* What a write would be, as a message. Whoever has received it comes after what the sender did before. */
+static void add_message(struct planner *planner, struct step step)
+{
+	const uint32_t sender = step.from.rank * STEPS_LINES, receiver = step.to.rank * STEPS_LINES;
+	struct touch touches[2];
+
+	/* messages are of device memory alone */
+	step.from.area -= step.from.area == STEPS_HOST_AREA;
+	step.to.area -= step.to.area == STEPS_HOST_AREA;
+	step.kind = STEP_SEND;
+	step.reduces = false;
+	touches_of(&step, touches);
+	order_touch(planner, receiver, &touches[0]);
+	order_touch(planner, sender, &touches[1]);
+	if (planner->is_full || planner->steps->count + 2 > STEPS_MAX) {
+		planner->is_full = true;
+		return;
+	}
+	step.rank = step.from.rank;
+	step.other_rank = step.to.rank;
+	step.line = step.other_line = 0;
+	add(planner, step);
+	add_touch(planner, sender, touches[1]);
+	step.kind = STEP_RECEIVE;
+	step.rank = step.to.rank;
+	step.other_rank = step.from.rank;
+	learn(planner, receiver, sender);
+	add(planner, step);
+	add_touch(planner, receiver, touches[0]);
 }
 
 /* Some writes to a peer bring a notify with them, for one of its lines. */
@@ -312,11 +349,15 @@ void steps_plan(uint64_t seed, uint32_t window, uint32_t ranks, struct steps *re
 			count = 2 + plan_below(&planner.random, BATCH - 1);
 		for (uint32_t i = 0; i < count; i++)
 			steps[i] = draw_step(&planner, line, peer);
+		made += count;
+		if (count == 1 && peer != rank && plan_chance(&planner.random, 15)) {
+			add_message(&planner, steps[0]);
+			continue;
+		}
 		draw_notifies(&planner, steps, count);
 		add_moves(&planner, steps, count);
 		if (!planner.is_full)
 			await_notifies(&planner, steps, count);
-		made += count;
 	}
 }
 
@@ -360,7 +401,10 @@ void steps_apply(const struct steps *steps, unsigned char *memory)
 			memset(to, step->value, step->bytes);
 		else if (step->kind == STEP_MOVE && step->reduces)
 			reduce(to, from, step);
-		else if (step->kind == STEP_MOVE)
+		else if (step->kind == STEP_KERNEL)
+			for (uint64_t k = 0; k < step->bytes; k++)
+				to[k] += step->value;
+		else if (step->kind == STEP_MOVE || step->kind == STEP_RECEIVE)
 			memcpy(to, from, step->bytes);
 	}
 }

@@ -19,6 +19,7 @@
 #define STEPS_THREADS 3u
 #define STEPS_LINES (STEPS_THREADS + 1)		/* of a rank; the last has no handle */
 #define STEPS_AREAS 4u				/* HCCL buffer, registered device memory, registered host memory, memory of its own */
+#define STEPS_HOST_AREA 2u
 #define STEPS_SHARED_AREAS 3u			/* what peers reach */
 #define STEPS_AREA (300u << 10)			/* bytes: more than one slice of a reduction */
 #define STEPS_NOTIFIES 21u			/* of a thread, and of an end of a channel */
@@ -28,6 +29,9 @@
 enum step_kind {
 	STEP_MOVE,		/* from one place to another; one of them is the line's own rank's */
 	STEP_SET,		/* aclrtMemsetAsync */
+	STEP_KERNEL,		/* a host kernel adds `value` to each byte, `index` blocks */
+	STEP_SEND,		/* HcclSend, and next the other rank's HcclRecv; both on the first thread, in the order in which they match */
+	STEP_RECEIVE,
 	STEP_RECORD,		/* the notify `index` of line `other`, of another rank by the channel */
 	STEP_WAIT,		/* for the own notify `index`, which `other` records */
 	STEP_EVENT_RECORD,
