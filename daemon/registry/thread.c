@@ -161,6 +161,9 @@ int thread_restore(struct context *context, uint32_t index)
 	stream = session_stream_at(session, record->stream);
 	if (!stream)
 		return -ENOENT;
+	/* with its context, whose memory goes first */
+	if (record->notify_count && !context->notifies.segment)
+		return -ENOENT;
 	notifies = record->notify_count ? notifies_find(context, record->first_notify) : NULL;
 	if (stream->context != context || (record->notify_count && (!notifies || notifies->count != record->notify_count)))
 		return -EPROTO;

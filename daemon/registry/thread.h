@@ -52,5 +52,5 @@ struct thread *thread_first(const struct context *context, uint64_t rank, const 
 struct thread *thread_first_lost(const struct context *context);
 /* After its stream, if that goes, and when the engine has made a pass since notifies_close(): out of records and counts, and freed. */
 void thread_remove(struct thread *thread);
-/* After streams and notifies. -ENOENT: its stream is missing; -EPROTO: it does not fit the rest. */
+/* After streams and notifies. -ENOENT: its stream is missing, or the memory of its notifies; -EPROTO: it does not fit the rest. */
 int thread_restore(struct context *context, uint32_t index);

@@ -321,3 +321,39 @@ TEST(a_thread_that_was_ending_over_a_restart_ends)
 	raw_client_stop(&client);
 	stop();
 }
+
+static void send_close(struct raw_client *client, uint64_t context)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__CloseContext message = HCCLD__CONTROL__CLOSE_CONTEXT__INIT;
+
+	message.context = context;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CLOSE_CONTEXT;
+	request.close_context = &message;
+	raw_send(client, &request);
+}
+
+/* The memory of its notifies is not restored, its stream is: no reason to end the session. */
+TEST(a_context_that_was_closing_over_a_restart_is_closed)
+{
+	static const char *const options[] = { "--devices", "2", "--keeper", "--log-level", "error", NULL };
+	struct raw_client client;
+	uint64_t context, segment;
+	uint32_t notifies;
+
+	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
+	raw_client_start_with(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	context = raw_open_context(&client, 0);
+	segment = raw_allocate(&client, context, 512u << 20, NULL);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 2 }, NULL, NULL), 0);
+	send_free(&client, segment);
+	send_close(&client, context);
+	kill_worker(&client);
+	raw_close_context(&client, context);
+	context = raw_open_context(&client, 0);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 1 }, NULL, NULL), 0);
+	check_eq_uint(count(&notifies), 1);
+	check_eq_uint(notifies, 1);
+	raw_client_stop(&client);
+	stop();
+}
