@@ -65,6 +65,7 @@ void numbers_learn(struct numbers *numbers, const Hccld__Control__Reply *reply)
 			numbers_add(numbers, reply->describe_channel->buffer->segment);
 		for (size_t i = 0; i < reply->describe_channel->n_memories && i < 2; i++)
 			numbers_add(numbers, reply->describe_channel->memories[i]->segment);
+		break;
 	case HCCLD__CONTROL__REPLY__BODY_CREATE_THREAD:
 		numbers_add(numbers, reply->create_thread->thread);
 		break;
@@ -198,7 +199,7 @@ static size_t pack_join_comm(struct parts *parts, unsigned char *data)
 	message.secret.data = (uint8_t *)parts->numbers->secret;
 	message.secret.len = mode & 0x40 ? input_byte(input) % 33 : 32;
 	message.rank = mode & 0x20 ? (uint32_t)input_size(input) : mode % 3;
-	message.size = mode & 0x10 ? (uint32_t)input_size(input) : 1 + mode / 4 % 3;
+	message.size = mode & 0x10 ? (uint32_t)input_size(input) : 1u + mode / 4 % 3;
 	message.context = numbers_take(parts->numbers, input);
 	message.name = some_text(input, name, sizeof(name));
 	message.udi = some_text(input, udi, sizeof(udi));
@@ -242,7 +243,7 @@ static size_t pack_join_meeting(struct parts *parts, unsigned char *data)
 	uint32_t members[8];
 
 	message.rank = mode & 0x80 ? (uint32_t)input_size(input) : mode % 3;
-	message.size = mode & 0x40 ? (uint32_t)input_size(input) : 1 + mode / 4 % 3;
+	message.size = mode & 0x40 ? (uint32_t)input_size(input) : 1u + mode / 4 % 3;
 	message.context = numbers_take(parts->numbers, input);
 	if (mode & 0x10) {
 		message.settings = &settings;
@@ -374,7 +375,7 @@ static size_t pack_export_memory(struct parts *parts, unsigned char *data)
 
 	message.segment = numbers_take(parts->numbers, parts->input);
 	message.offset = mode & 0x80 ? input_size(parts->input) : 0;
-	message.bytes = mode & 0x40 ? input_size(parts->input) : 1 + mode % 8;
+	message.bytes = mode & 0x40 ? input_size(parts->input) : 1u + mode % 8;
 	message.key_bytes = mode & 0x20 ? (uint32_t)input_size(parts->input) : mode & 0x10 ? 8 : HCCLD_KEY_BYTES_MAX;
 	message.any_process = mode & 8;
 	return PACK(parts, data);
