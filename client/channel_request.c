@@ -224,21 +224,35 @@ static int memory_map(struct hccld_session *session, const Hccld__Control__Chann
 	return r;
 }
 
-/* Into memories[@index], which is zero. A part that is gone stays so. */
+/*
+ * Into memories[@index], which is zero. A part that was never there stays so. One that the peer has taken away since the channel was complete
+ * is lost like one that goes later: its mapping, here one of nobody's zeros, may be touched, and calls with it say whose it was.
+ */
 static int memory_take(struct hccld_session *session, struct hccld_channel *channel, uint32_t index,
 		       const Hccld__Control__ChannelMemory *message)
 {
 	struct hccld_channel_memory *memory = &channel->memories[index];
 	const uint64_t lead = message->offset % PAGE;
+	const int access = channel->is_mapped ? PROT_READ | PROT_WRITE : PROT_NONE;
+	bool is_lost = message->is_lost;
 	int r = 0;
 
 	if (!message->segment || !message->bytes)
 		return 0;
 	memory->size = (lead + message->bytes + PAGE - 1) / PAGE * PAGE;
-	if (channel->is_mapped)
+	if (channel->is_mapped && !is_lost) {
 		r = memory_map(session, message, memory);
-	else
-		memory->base = mmap(NULL, memory->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		is_lost = status_cause(r) == CAUSE_PEER_MEMORY;
+		if (is_lost) {
+			hccld_error_forget();
+			r = 0;
+		}
+	}
+	if (!channel->is_mapped || is_lost) {
+		memory->base = mmap(NULL, memory->size, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (is_lost && channel->is_mapped && memory->base != MAP_FAILED && !message->kind)
+			r = hccld_strict_protect(memory->base, memory->size);
+	}
 	if (r == 0 && memory->base == MAP_FAILED) {
 		memory->base = NULL;
 		r = hccld_error(CAUSE_HOST_MEMORY, "no addresses for %llu bytes of a peer: %s", (unsigned long long)memory->size, strerror(errno));
@@ -249,7 +263,8 @@ static int memory_take(struct hccld_session *session, struct hccld_channel *chan
 	memory->bytes = message->bytes;
 	memory->segment = message->segment;
 	memory->memory = message->kind ? HCCLD_MEMORY_HOST : HCCLD_MEMORY_DEVICE;
-	if (!channel->is_mapped)
+	atomic_store_explicit(&memory->is_lost, is_lost, memory_order_relaxed);
+	if (!channel->is_mapped || is_lost)
 		return 0;
 	return hccld_buffer_add(&(struct hccld_mapping){ .base = memory->start, .bytes = memory->bytes, .segment = memory->segment,
 							 .memory = memory->memory, .context = channel->comm->on });
@@ -262,6 +277,7 @@ static int describe_begin(struct hccld_session *session, struct hccld_channel *c
 
 	if (!reply->is_complete || !reply->buffer || count > HCCLD_CHANNEL_MEMORIES_MAX)
 		return malformed("a question about a channel");
+	atomic_store_explicit(&channel->is_lost, reply->is_lost, memory_order_relaxed);
 	channel->notify_segment = reply->notify_segment;
 	channel->first_notify = reply->first_notify;
 	channel->notify_count = reply->notify_count;

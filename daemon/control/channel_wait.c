@@ -306,7 +306,7 @@ static int wait_fill(struct request *request, struct wait *wait)
 			return request_fail(request, CAUSE_NOT_FOUND, "this process has no channel %" PRIu64 ": it was closed",
 					    message->channels[i]);
 		text_init(&text, request->text, sizeof(request->text));
-		cause = channel_verdict(channel, &text);
+		cause = channel_was_complete(channel) ? CAUSE_NONE : channel_verdict(channel, &text);
 		if (cause && cause != CAUSE_BUSY)
 			return status_error(cause);
 		if (!cause || is_waited_for(wait, channel))

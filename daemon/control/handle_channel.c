@@ -203,7 +203,7 @@ static int offer_end(struct request *request, struct rank *rank, const Hccld__Co
 			return offer_refuse(request, rank, offer->notify_count, r);
 	}
 	text_init(&text, request->text, sizeof(request->text));
-	cause = channel_verdict(*ret_channel, &text);
+	cause = channel_was_complete(*ret_channel) ? CAUSE_NONE : channel_verdict(*ret_channel, &text);
 	if (cause == CAUSE_NONE || cause == CAUSE_BUSY)
 		return 0;
 	if (*ret_is_new)
@@ -316,6 +316,7 @@ static Hccld__Control__ChannelMemory *describe_memory(struct request *request, c
 		memory->offset = import->offset;
 		memory->bytes = import->memory.bytes;
 		memory->kind = import->kind;
+		memory->is_lost = import->is_lost;
 	}
 	memory->tag = request_string(request, tag);
 	return memory->tag ? memory : NULL;
@@ -325,14 +326,13 @@ static int describe_memories(struct request *request, const struct channel *chan
 {
 	uint32_t first = request->message->describe_channel->first_memory;
 
-	reply->memory_count = channel->other->registration_count;
+	reply->memory_count = channel_memory_count(channel);
 	reply->memories = request_alloc(request, DESCRIBED_MAX * sizeof(*reply->memories));
 	if (!reply->memories)
 		return -ENOMEM;
 	for (uint32_t i = first; i < reply->memory_count && i - first < DESCRIBED_MAX; i++) {
-		const struct registration *memory = channel_peer_memory(channel, i);
-		Hccld__Control__ChannelMemory *message =
-			describe_memory(request, memory ? channel_import(channel, CHANNEL_MEMORIES + i) : NULL, memory ? memory->tag : "");
+		const struct segment *import = channel_import(channel, CHANNEL_MEMORIES + i);
+		Hccld__Control__ChannelMemory *message = describe_memory(request, import, import && import->tag ? import->tag : "");
 
 		if (!message)
 			return -ENOMEM;
@@ -343,14 +343,14 @@ static int describe_memories(struct request *request, const struct channel *chan
 
 static int describe_complete(struct request *request, const struct channel *channel, Hccld__Control__DescribeChannelReply *reply)
 {
-	const struct channel *other = channel->other;
 	const struct segment *notifies = channel_import(channel, CHANNEL_NOTIFIES);
 
 	reply->is_complete = true;
-	reply->peer_pid = (uint32_t)other->rank->session->view.pid;
+	reply->is_lost = !channel->other;
+	reply->peer_pid = (uint32_t)channel->rank->comm->view.region->members[channel->peer].pid;
 	if (notifies) {
 		reply->peer_notify_segment = notifies->id;
-		reply->peer_notify_count = other->notifies->count;
+		reply->peer_notify_count = (uint32_t)(notifies->memory.bytes / sizeof(struct notify_slot));
 	}
 	reply->buffer = describe_memory(request, channel_import(channel, CHANNEL_BUFFER), "");
 	if (!reply->buffer)
@@ -375,7 +375,7 @@ int handle_describe_channel(struct request *request)
 	if (!channel)
 		return channel_unknown(request, id);
 	text_init(&text, request->text, sizeof(request->text));
-	cause = channel_verdict(channel, &text);
+	cause = channel_was_complete(channel) ? CAUSE_NONE : channel_verdict(channel, &text);
 	if (cause && cause != CAUSE_BUSY)
 		return status_error(cause);
 	hccld__control__describe_channel_reply__init(reply);

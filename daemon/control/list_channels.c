@@ -228,7 +228,6 @@ _Static_assert(HCCLD_SEGMENTS_PER_SESSION < 1 << 16, "fits the cursor");
 static void add_channel(const struct session *session, const struct segment *import, Hccld__Control__Import *message)
 {
 	const struct channel *channel = channel_find(session, import->channel);
-	const struct registration *memory;
 
 	message->channel = import->channel;
 	if (!channel)
@@ -236,10 +235,9 @@ static void add_channel(const struct session *session, const struct segment *imp
 	message->comm_name = channel->rank->comm->name;
 	message->rank = channel->rank->rank;
 	message->peer = channel->peer;
-	memory = import->position < CHANNEL_MEMORIES ? NULL : channel_peer_memory(channel, import->position - CHANNEL_MEMORIES);
 	message->what = (char *)(import->position == CHANNEL_NOTIFIES ? "notifies"
 				 : import->position == CHANNEL_BUFFER ? "HCCL buffer"
-				 : memory			      ? memory->tag
+				 : import->tag			      ? import->tag
 								      : "registered memory");
 }
 

@@ -244,6 +244,17 @@ static int channel_bring(struct channel *channel, struct segment *origin, uint64
 	return r;
 }
 
+/* By what name its peer knows what it has brought there: that may be gone before the process asks. */
+static int channel_name(struct channel *channel, uint32_t position, const char *tag)
+{
+	struct segment *import = channel_import(channel, position);
+
+	if (!import || import->tag)
+		return 0;
+	import->tag = strdup(tag);
+	return import->tag ? 0 : -ENOMEM;
+}
+
 /* What @other offers, for @channel. */
 static int channel_bring_all(struct channel *channel, const struct channel *other)
 {
@@ -265,6 +276,8 @@ static int channel_bring_all(struct channel *channel, const struct channel *othe
 		if (memory)
 			r = channel_bring(channel, registration_segment(memory), memory->offset,
 					  memory->bytes, CHANNEL_MEMORIES + i);
+		if (memory && r == 0)
+			r = channel_name(channel, CHANNEL_MEMORIES + i, memory->tag);
 	}
 	return r;
 }
@@ -311,13 +324,20 @@ void channel_fail(struct channel *channel, enum cause cause, const char *text)
 	channel->failure_text = strdup(text); /* NULL: the cause's own text has to do */
 }
 
-struct registration *channel_peer_memory(const struct channel *channel, uint32_t index)
+bool channel_was_complete(const struct channel *channel)
 {
-	const struct channel *other = channel->other;
+	return channel->state == CHANNEL_COMPLETE ||
+	       (channel->state == CHANNEL_DEAD && !channel->failure);
+}
 
-	return other && index < other->registration_count
-		       ? registration_find(other->rank, other->registrations[index])
-		       : NULL;
+uint32_t channel_memory_count(const struct channel *channel)
+{
+	uint32_t count = 0;
+
+	list_for_each(struct segment, import, &channel->imports, channel_link)
+		if (import->position >= CHANNEL_MEMORIES + count)
+			count = import->position - CHANNEL_MEMORIES + 1;
+	return count;
 }
 
 /* The other end has gone, by itself or with its rank. */
@@ -488,6 +508,8 @@ static void restore_meet(struct channel *channel)
 	} else if (channel_complete(channel, other, &ignored) < 0) {
 		restore_dead(channel);
 		restore_dead(other);
+		/* it may never have been complete */
+		channel->failure = other->failure = CAUSE_LIMIT;
 	}
 }
 

@@ -27,7 +27,7 @@ struct session;
 enum channel_state {
 	CHANNEL_OFFERED = 0,
 	CHANNEL_COMPLETE = 1,
-	CHANNEL_DEAD = 2,    /* the other end has gone, or it could not be completed */
+	CHANNEL_DEAD = 2,    /* the other end has gone since it was complete, or it could not be completed */
 	CHANNEL_CLOSING = 3, /* it is being taken down */
 };
 
@@ -83,8 +83,13 @@ int channel_complete(struct channel *channel, struct channel *other, struct sess
 void channel_fail(struct channel *channel, enum cause cause, const char *text);
 /* Its import at that place, or NULL. */
 struct segment *channel_import(const struct channel *channel, uint32_t position);
-/* The registration that the peer has offered at @index; NULL: it is gone. Of one that is complete. */
-struct registration *channel_peer_memory(const struct channel *channel, uint32_t index);
+/*
+ * Both ends have met, though the other may have gone since. Acquiring it has succeeded then, at both: the peer, which heard of it first, may
+ * have done its work and left before this rank asks, which is no fault of anybody. What it has brought is lost, and says so when used.
+ */
+bool channel_was_complete(const struct channel *channel);
+/* Regions of registered memory that it has brought; some may be missing or lost. */
+uint32_t channel_memory_count(const struct channel *channel);
 
 /*
  * The words that others look at: it is closing, the other end dead. Its imports are still there: the caller takes them away, then lets the

@@ -86,6 +86,7 @@ struct segment *segment_free(struct segment *segment)
 	list_for_each(struct export, export, &segment->exports, link)
 		free(export);
 	list_remove(&segment->lazy_link);
+	free(segment->tag);
 	memfd_unmap(segment->memory.base, segment->memory.bytes);
 	close_fdp(&segment->memory.fd);
 	free(segment);
@@ -337,5 +338,6 @@ void segment_remove(struct segment *segment)
 	session->segments[index] = NULL;
 	slots_give(&session->segment_slots, index);
 	list_remove(&segment->link);
+	free(segment->tag);
 	free(segment);
 }

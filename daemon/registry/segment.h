@@ -56,6 +56,7 @@ struct segment {
 	/* of one that came with a channel */
 	uint64_t channel;	  /* id of the end that it is for; 0: it came by a key */
 	uint32_t position;	  /* channel.h */
+	char *tag;		  /* of registered memory; NULL: it is none */
 	struct list channel_link; /* channel->imports */
 };
 

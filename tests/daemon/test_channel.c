@@ -112,6 +112,24 @@ static uint64_t described(struct side *side, uint64_t channel, bool wants_notifi
 	return segment;
 }
 
+/* It was complete: that the peer has gone since is said, and no failure. */
+static void lost_described(struct side *side, uint64_t channel, uint64_t segment)
+{
+	BEGIN(DescribeChannel, DESCRIBE_CHANNEL, describe_channel);
+
+	message.channel = channel;
+	FINISH(&side->client);
+	check_eq_uint(cause, 0);
+	check(reply.message->describe_channel->is_complete);
+	check(reply.message->describe_channel->is_lost);
+	check_eq_uint(reply.message->describe_channel->memory_count, 1);
+	check_eq_uint(reply.message->describe_channel->memories[0]->segment, segment);
+	check_eq_str(reply.message->describe_channel->memories[0]->tag, "tag");
+	check(reply.message->describe_channel->memories[0]->is_lost);
+	check_eq_uint(reply.message->describe_channel->peer_notify_count, 2);
+	raw_reply_free(&reply);
+}
+
 static void mapped(struct side *side, uint64_t segment, uint32_t expected)
 {
 	BEGIN(MapImport, MAP_IMPORT, map_import);
@@ -285,9 +303,9 @@ TEST(only_what_was_offered_is_mapped)
 	closed(b, ends + 1, 1, true, 0);
 	check_eq_uint(described(b, ends[1], false, 0), memory);
 	closed(a, ends, 1, false, 0);
-	described(b, ends[1], false, CAUSE_PEER_LEFT);
-	awaited(b, ends + 1, 1, CAUSE_PEER_LEFT);
-	offered(b, 0, 4, 6, 0, 0, CAUSE_PEER_LEFT);
+	lost_described(b, ends[1], memory);
+	awaited(b, ends + 1, 1, 0);
+	check_eq_uint(offered(b, 0, 4, 6, 0, 0, 0), ends[1]);
 	mapped(b, memory, CAUSE_PEER_MEMORY);
 	closed(b, ends + 1, 1, false, 0);
 	mapped(b, memory, CAUSE_BAD_HANDLE);

@@ -370,6 +370,51 @@ TEST(memory_of_a_dead_peer_reads_as_zeros)
 	run(2, survives);
 }
 
+/* Once a channel is complete both ends have it, though the peer has heard of it first and has left since. */
+static void leaves_at_once(uint32_t index, HcclRootInfo *root)
+{
+	struct job_rank rank = begin(index, root, 2);
+	HcclMemHandle handle;
+	char *area = area_new(rank.comm, &handle), *own = job_memory(8, 9), last;
+	HcclChannelDesc desc = desc_of(index ^ 1, &handle);
+	ChannelHandle channel;
+	uint32_t count;
+	uint64_t size;
+	CommMem *mems;
+	void *buffer;
+	char **tags;
+
+	check_ok(HcclChannelAcquire(rank.comm, COMM_ENGINE_AIV, &desc, 1, &channel));
+	if (index == VICTIM) {
+		check_ok(aclrtFree(area));
+		check_ok(HcclCommDestroy(rank.comm));
+		rank.comm = NULL;
+		go(1);
+		job_leave(&rank);
+		return;
+	}
+	check_ok(HcclChannelGetRemoteMems(rank.comm, channel, &count, &mems, &tags));
+	check_eq_uint(count, 1);
+	check_eq_str(tags[0], "area");
+	check_eq_uint(mems[0].size, MIB);
+	last = ((volatile char *)mems[0].addr)[MIB - 1];
+	check(last == 0 || last == 5);
+	memset(mems[0].addr, 1, MIB);
+	check_ok(HcclChannelGetHcclBuffer(rank.comm, channel, &buffer, &size));
+	((volatile char *)buffer)[size - 1] = 1;
+	await(1);
+	check_fails(aclrtMemcpy(own, 8, mems[0].addr, 8, ACL_MEMCPY_DEVICE_TO_DEVICE), 507057, "it reads as zeros");
+	check_fails(HcclChannelAcquire(rank.comm, COMM_ENGINE_AIV, &desc, 1, &channel), HCCL_E_REMOTE, "has destroyed the communicator");
+	check_ok(HcclChannelDestroy(rank.comm, &channel, 1));
+	job_leave(&rank);
+}
+
+TEST_TIMEOUT(a_peer_that_leaves_when_the_channel_is_complete, 60)
+{
+	for (int i = 0; i < 8; i++)
+		run(2, leaves_at_once);
+}
+
 static bool destroys_first;
 
 /* A small allocation shares pages with others: what the peer still has mapped of it is never a part of its owner's next ones. */
