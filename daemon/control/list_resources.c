@@ -45,36 +45,54 @@ static bool has_one_rank(const struct context *context)
 	return !list_is_empty(&context->ranks) && context->ranks.next == context->ranks.previous;
 }
 
+static uint32_t channel_notifies(const struct rank *rank)
+{
+	uint32_t count = 0;
+
+	list_for_each(struct channel, channel, &rank->channels, link)
+		count += channel->notifies ? channel->notifies->count : 0;
+	return count;
+}
+
+/* The rank that holds the cores of a stream, by its handle: that of the first of the threads on it. 0: none. */
+static uint64_t stream_rank(const struct stream *stream)
+{
+	const struct thread *thread = stream->thread_count ? thread_first(stream->context, 0, stream) : NULL;
+
+	return thread ? thread->rank : 0;
+}
+
 /* What is known to be of @rank: all of its context, if that has no other. */
 static struct amounts rank_amounts(const struct rank *rank)
 {
+	const struct context *context = rank->context;
 	struct amounts amounts = { 0 };
 
-	if (has_one_rank(rank->context))
-		return context_amounts(rank->context);
-	list_for_each(struct channel, channel, &rank->channels, link)
-		if (channel->notifies)
-			amounts.notifies += channel->notifies->count;
-	list_for_each(struct thread, thread, &rank->context->threads, link) {
-		if (thread->rank != rank->handle)
-			continue;
-		amounts.notifies += thread->notifies ? thread->notifies->count : 0;
-		amounts.cores += thread->stream->cores;
-	}
+	if (has_one_rank(context))
+		return context_amounts(context);
+	amounts.notifies = channel_notifies(rank);
+	list_for_each(struct thread, thread, &context->threads, link)
+		if (thread->rank == rank->handle && thread->notifies)
+			amounts.notifies += thread->notifies->count;
+	list_for_each(struct stream, stream, &context->streams, link)
+		if (stream->cores && stream_rank(stream) == rank->handle)
+			amounts.cores += stream->cores;
 	return amounts;
 }
 
-/* What is left of the context when its ranks have theirs. */
+/* What is left of the context when its ranks have theirs; not by rank_amounts() of each, which would look at all threads again. */
 static struct amounts rest_amounts(const struct context *context)
 {
 	struct amounts amounts = context_amounts(context);
 
-	list_for_each(struct rank, rank, &context->ranks, link) {
-		const struct amounts own = rank_amounts(rank);
-
-		amounts.notifies -= own.notifies;
-		amounts.cores -= own.cores;
-	}
+	list_for_each(struct rank, rank, &context->ranks, link)
+		amounts.notifies -= channel_notifies(rank);
+	list_for_each(struct thread, thread, &context->threads, link)
+		if (thread->rank && thread->notifies)
+			amounts.notifies -= thread->notifies->count;
+	list_for_each(struct stream, stream, &context->streams, link)
+		if (stream->cores && stream_rank(stream))
+			amounts.cores -= stream->cores;
 	return amounts;
 }
 

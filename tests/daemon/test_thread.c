@@ -357,3 +357,81 @@ TEST(a_context_that_was_closing_over_a_restart_is_closed)
 	raw_client_stop(&client);
 	stop();
 }
+
+static void take_cores(struct raw_client *client, uint64_t context, uint32_t stream, uint32_t cores)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__TakeCores message = HCCLD__CONTROL__TAKE_CORES__INIT;
+	struct raw_reply reply;
+
+	message.context = context;
+	message.stream = stream;
+	message.count = cores;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_TAKE_CORES;
+	request.take_cores = &message;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+}
+
+/* Notifies and cores of those who hold some, in the order of the list. */
+static size_t holders(uint32_t notifies[4], uint32_t cores[4])
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
+	struct raw_client tool;
+	struct raw_reply reply;
+	size_t found = 0;
+
+	list.kind = HCCLD__CONTROL__LIST__KIND__RESOURCES;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST;
+	request.list = &list;
+	raw_client_start_with(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL, HCCLD_FEATURES);
+	raw_call(&tool, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	for (size_t i = 0; i < reply.message->list->n_resources; i++) {
+		const Hccld__Control__Resource *row = reply.message->list->resources[i];
+
+		if (row->owner == HCCLD__CONTROL__RESOURCE__OWNER__DEVICE)
+			continue;
+		check_lt_uint(found, 4);
+		notifies[found] = row->notifies;
+		cores[found++] = row->cores;
+	}
+	raw_reply_free(&reply);
+	raw_client_stop(&tool);
+	return found;
+}
+
+/* A stream has its cores once, however many threads are on it. */
+TEST(threads_on_one_stream_have_its_cores_once)
+{
+	uint32_t notifies[4], cores[4];
+	struct raw_client client;
+	uint64_t context, one, two;
+	uint32_t stream;
+
+	start(NULL);
+	raw_client_start_with(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	context = raw_open_context(&client, 0);
+	one = join_alone(&client, context);
+	two = join_alone(&client, context);
+	stream = raw_create_stream(&client, context);
+	for (int i = 0; i < 3; i++)
+		check_eq_uint(create(&client, (struct wish){ .context = context, .rank = one, .notifies = 2, .stream = stream + 1 }, NULL, NULL), 0);
+	check_eq_uint(create(&client, (struct wish){ .context = context, .rank = two, .notifies = 1 }, NULL, NULL), 0);
+	take_cores(&client, context, stream, 5);
+	check_eq_uint(holders(notifies, cores), 2);
+	check_eq_uint(notifies[0], 6);
+	check_eq_uint(cores[0], 5);
+	check_eq_uint(notifies[1], 1);
+	check_eq_uint(cores[1], 0);
+	/* and what no rank has is its process's */
+	check_eq_uint(create(&client, (struct wish){ .context = context, .notifies = 3 }, NULL, NULL), 0);
+	take_cores(&client, context, raw_create_stream(&client, context), 7);
+	check_eq_uint(holders(notifies, cores), 3);
+	check_eq_uint(notifies[2], 3);
+	check_eq_uint(cores[2], 7);
+	raw_client_stop(&client);
+	stop();
+}
