@@ -214,6 +214,8 @@ static void collect_device(struct registry *registry, uint32_t device)
 	}
 }
 
+static void collect(struct context *context);
+
 /* -ENOSPC. The segment of a context that is older than a restart may be smaller than the budget is now. */
 static int ids_choose(struct context *context, uint32_t count, uint32_t *ret_first)
 {
@@ -226,6 +228,9 @@ static int ids_choose(struct context *context, uint32_t count, uint32_t *ret_fir
 	notifies_collect(context);
 	if (ids_find(device_of(context), limit, count, ret_first) == 0)
 		return 0;
+	/* before a refusal, however long it takes: the turn is this user's */
+	if (context->notifies.settled_count)
+		collect(context);
 	collect_device(registry, context->device);
 	return ids_find(device_of(context), limit, count, ret_first);
 }

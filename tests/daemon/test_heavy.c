@@ -289,3 +289,42 @@ TEST(many_notifies_that_somebody_may_wait_for_are_listed)
 		raw_client_stop(&clients[i]);
 	stop();
 }
+
+static uint32_t create_all(struct raw_client *client, uint64_t context)
+{
+	BEGIN(Hccld__Control__CreateNotifies, CREATE_NOTIFIES, create_notifies, message);
+	struct raw_reply reply;
+	uint32_t first;
+
+	hccld__control__create_notifies__init(&message);
+	message.context = context;
+	message.count = NOTIFIES;
+	raw_call(client, &request, &reply);
+	check_msg(!reply.message->cause, "%s", reply.message->text);
+	first = reply.message->create_notifies->first;
+	raw_reply_free(&reply);
+	return first;
+}
+
+/* What is given back is free for whoever asks next, though it takes long to find out. */
+TEST(many_notifies_come_again_beside_full_rings)
+{
+	BEGIN(Hccld__Control__FreeNotifies, FREE_NOTIFIES, free_notifies, message);
+	struct raw_client client;
+	struct raw_reply reply;
+
+	start();
+	join_in(&client);
+	hccld__control__free_notifies__init(&message);
+	message.context = raw_open_context(&client, 0);
+	for (uint32_t i = 0; i < RINGS; i++)
+		fill_ring(&client, raw_create_stream(&client, message.context));
+	for (uint32_t i = 0; i < 4; i++) {
+		message.first = create_all(&client, message.context);
+		raw_call(&client, &request, &reply);
+		check_eq_uint(reply.message->cause, 0);
+		raw_reply_free(&reply);
+	}
+	raw_client_stop(&client);
+	stop();
+}
