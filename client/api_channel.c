@@ -29,7 +29,7 @@ static int register_check(HcclComm comm, const char *tag, const CommMem *mem, co
 	if (null)
 		return hccld_error(CAUSE_ARGUMENT, "HcclCommMemReg: %s is NULL", null);
 	if (!*tag || strnlen(tag, HCCLD_TAG_MAX) == HCCLD_TAG_MAX)
-		return hccld_error(CAUSE_ARGUMENT, "HcclCommMemReg: memTag has %s; expected 1 to %u bytes", *tag ? "more bytes" : "no bytes",
+		return hccld_error(CAUSE_ARGUMENT, "HcclCommMemReg: memTag has %s bytes; expected 1 to %u", *tag ? "too many" : "no",
 				   HCCL_RES_TAG_MAX_LEN);
 	if (mem->type != COMM_MEM_TYPE_DEVICE && mem->type != COMM_MEM_TYPE_HOST)
 		return hccld_error(CAUSE_ARGUMENT, "HcclCommMemReg: mem->type is %d; expected COMM_MEM_TYPE_DEVICE (0) or COMM_MEM_TYPE_HOST (1)",

@@ -39,6 +39,8 @@ static const struct {
 } situations[] = {
 	{ CAUSE_DAEMON_GONE, "ended by an administrator", "Ask that user why; a new start of the program connects again." },
 	{ CAUSE_PEER_DEAD, "ended by an administrator", "Ask that user why; a new start of the job connects again." },
+	{ CAUSE_PEER_LEFT, "has closed its end",
+	  "Let both ranks be done with a channel before one of them closes it; HcclChannelDestroy at both, then HcclChannelAcquire, gives a new one." },
 	{ CAUSE_DAEMON_GONE, "being stopped", "Start the program again once hccld runs again (systemctl start hccld, say)." },
 	{ CAUSE_DAEMON_GONE, "was stopped", "Start hccld again (systemctl start hccld, say), then the program." },
 	{ CAUSE_DAEMON_GONE, "has ended the session", "hccld's log says more; a new start of the program connects again." },
@@ -57,6 +59,39 @@ static const struct {
 
 /* What failed is gone from hcclctl status, but the next such wait is not. */
 #define WAITS_ARE_SHOWN "hcclctl status shows such waits while they last"
+
+/* "rank 3": other texts name a pid, or nobody. */
+static bool names_rank(const char *text)
+{
+	for (const char *at = strstr(text, "rank "); at; at = strstr(at + 1, "rank "))
+		if (at[5] >= '0' && at[5] <= '9')
+			return true;
+	return false;
+}
+
+/* About a peer; NULL: the cause is about none. */
+static const char *peer_solution_of(enum cause cause, bool is_named)
+{
+	switch (cause) {
+	case CAUSE_PEER_LEFT:
+		return is_named ? "Let the rank named above keep the communicator, and its device, until all ranks are done with it." :
+				  "Let all ranks keep the communicator, and its device, until all are done with it.";
+	case CAUSE_PEER_GAVE_UP:
+		return is_named ? "Look at the error of the rank named above: it is the cause." :
+				  "Look at the errors of the other ranks: one of them is the cause.";
+	case CAUSE_PEER_MEMORY:
+		return is_named ? "Let the rank named above free its buffers after its streams were synchronized." :
+				  "Let the process whose memory it is keep it until the others are done with it.";
+	case CAUSE_PEER_DEAD:
+		return is_named ? "Look at the output of the rank named above; its end is the cause." :
+				  "Look at the output of the other ranks; the end of one of them is the cause.";
+	case CAUSE_EXEC_TIMEOUT:
+		return is_named ? "Look at what the rank named above does (its output, or a debugger); " WAITS_ARE_SHOWN "." :
+				  "Look at what the other ranks do (their output, or a debugger); " WAITS_ARE_SHOWN ".";
+	default:
+		return NULL;
+	}
+}
 
 /* What the user can do, for causes where that can be said without knowing more. */
 static const char *solution_of(enum cause cause, const char *text)
@@ -85,16 +120,6 @@ static const char *solution_of(enum cause cause, const char *text)
 		return "hcclctl limits shows who holds how much, and how much it may hold.";
 	case CAUSE_MISMATCH:
 		return "Make both ranks pass the same count and data type.";
-	case CAUSE_PEER_LEFT:
-		return "Let the rank named above keep the communicator, and its device, until all ranks are done with it.";
-	case CAUSE_PEER_GAVE_UP:
-		return "Look at the error of the rank named above: it is the cause.";
-	case CAUSE_PEER_MEMORY:
-		return "Let the rank named above free its buffers after its streams were synchronized.";
-	case CAUSE_PEER_DEAD:
-		return "Look at the output of the rank named above; its end is the cause.";
-	case CAUSE_EXEC_TIMEOUT:
-		return "Look at what the rank named above does (its output, or a debugger); " WAITS_ARE_SHOWN ".";
 	case CAUSE_INIT_TIMEOUT:
 		return "Look at what the processes of the missing ranks do (their output, or a debugger); " WAITS_ARE_SHOWN ".";
 	case CAUSE_DAEMON_GONE:
@@ -102,7 +127,7 @@ static const char *solution_of(enum cause cause, const char *text)
 	case CAUSE_VERSION:
 		return "Install daemon and client library of the same release.";
 	default:
-		return NULL;
+		return peer_solution_of(cause, names_rank(text));
 	}
 }
 

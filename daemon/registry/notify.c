@@ -548,9 +548,10 @@ void notifies_describe(const struct registry *registry, uint32_t device, uint32_
 			held[at] = count;
 		}
 	}
-	text_add(text, "device %" PRIu32 ": %" PRIu32 " of %" PRIu32 " notifies used, %" PRIu32 " %s; ", device,
+	text_add(text, "device %" PRIu32 ": %" PRIu32 " of %" PRIu32 " notifies used, %" PRIu32 " %s%s; ", device,
 		 registry->devices[device].notifies, registry->notifies_per_device, asked,
-		 asked > 1 ? "in a row asked" : "asked");
+		 asked > 1 ? "in a row asked" : "asked",
+		 asked > registry->notifies_per_device ? ", which can never fit" : "");
 	for (uint32_t i = 0; i < TOP && top[i]; i++)
 		text_add(text, "%spid %d %s (%" PRIu32 ")", i ? ", " : "most are held by ", top[i]->view.pid, top[i]->process,
 			 held[i]);

@@ -6,6 +6,9 @@
  * All resources belong to the communicator and end with it. Functions may be called from any
  * thread; NULL gives HCCL_E_PTR, an unknown engine HCCL_E_PARA. Sizes are bytes. Tags are
  * NUL-terminated, at most HCCL_RES_TAG_MAX_LEN bytes, and are copied.
+ *
+ * hccld gives channels of COMM_PROTOCOL_UB_MEM on every device, also where the links of the rank
+ * graph are COMM_PROTOCOL_HCCS (an Ascend910): CANN has them on an Ascend950 only.
  */
 #pragma once
 

@@ -247,7 +247,7 @@ TEST(a_used_up_device_names_its_holders)
 	check_eq_uint(create(&one, context, 10), 0);
 	check_eq_uint(create(&two, other, 4), 10);
 	check_eq_uint(create_of(&two, other, 3, 0, &first, NULL), CAUSE_NOTIFIES);
-	check_str_contains(refusal, "device 0: 14 of 16 notifies used, 3 in a row asked");
+	check_str_contains(refusal, "device 0: 14 of 16 notifies used, 3 in a row asked; ");
 	snprintf(holder, sizeof(holder), "most are held by pid %d", getpid());
 	check_str_contains(refusal, holder);
 	check_str_contains(refusal, "(10), pid");
@@ -256,6 +256,7 @@ TEST(a_used_up_device_names_its_holders)
 	/* more than there will ever be */
 	check_eq_uint(create_of(&two, other, BUDGET + 1, 0, &first, NULL), CAUSE_NOTIFIES);
 	check_eq_uint(create_of(&two, other, UINT32_MAX, 0, &first, NULL), CAUSE_NOTIFIES);
+	check_str_contains(refusal, "which can never fit");
 	check_eq_uint(create(&two, other, 2), 14);
 	check_eq_uint(create_of(&two, other, 1, 0, &first, NULL), CAUSE_NOTIFIES);
 	check_eq_uint(create(&two, raw_open_context(&two, 1), BUDGET), 0);

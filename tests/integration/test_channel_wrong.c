@@ -69,7 +69,7 @@ static void registers(struct job_rank *rank)
 	check_fails(HcclCommMemReg(rank->comm, "tag", NULL, &handle), HCCL_E_PARA, "mem is NULL");
 	check_fails(HcclCommMemReg(rank->comm, "tag", &mem, NULL), HCCL_E_PARA, "memHandle is NULL");
 	check_fails(HcclCommMemReg(rank->comm, "", &mem, &handle), HCCL_E_PARA, "no bytes");
-	check_fails(HcclCommMemReg(rank->comm, tag, &mem, &handle), HCCL_E_PARA, "1 to 255 bytes");
+	check_fails(HcclCommMemReg(rank->comm, tag, &mem, &handle), HCCL_E_PARA, "too many bytes; expected 1 to 255");
 	check_fails(HcclCommMemReg(&mem, "tag", &mem, &handle), HCCL_E_PARA, "no communicator");
 	bad = mem;
 	bad.addr = NULL;

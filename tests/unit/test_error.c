@@ -98,6 +98,14 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_solution(CAUSE_ARGUMENT, "rank 1 is already taken by pid 6: communicator c is complete, another one needs a new root info",
 		       "HcclGetRootInfo");
 	check_solution(CAUSE_EXEC_TIMEOUT, "rank 1 did not post its side", "what the rank named above does");
+	check_solution(CAUSE_PEER_MEMORY, "rank 1 has freed it", "the rank named above");
+	/* nobody is named above */
+	check_solution(CAUSE_PEER_MEMORY, "the memory was imported from pid 4, which has freed it", "the process whose memory it is");
+	check_solution(CAUSE_PEER_DEAD, "the process of a peer rank has ended", "of the other ranks");
+	check_solution(CAUSE_PEER_LEFT, "gone", "Let all ranks keep");
+	check_solution(CAUSE_PEER_GAVE_UP, "gone", "of the other ranks");
+	check_solution(CAUSE_EXEC_TIMEOUT, "a stream waits", "what the other ranks do");
+	check_solution(CAUSE_PEER_LEFT, "rank 1, pid 4, has closed its end", "gives a new one");
 	check_solution(CAUSE_INIT_TIMEOUT, "rank 1 is missing", "processes of the missing ranks");
 	check_solution(CAUSE_LIMIT, "sessions of uid 1000: 3 of 3 used", "how much it may hold.");
 	hccld_error(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used");
