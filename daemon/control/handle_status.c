@@ -71,9 +71,9 @@ Hccld__Control__Waiting *query_waiting(struct request *request, const struct wai
 	if (!message)
 		return NULL;
 	hccld__control__waiting__init(message);
-	if (waiting->comm) {
-		message->comm = waiting->comm->id;
-		message->comm_name = (char *)waiting->comm->name;
+	if (waiting->related) {
+		message->comm = waiting->related->id;
+		message->comm_name = (char *)waiting->related->name;
 		message->rank = waiting->rank;
 		message->peer = waiting->peer == UINT32_MAX ? 0 : waiting->peer;
 		message->peer_pid = (uint32_t)waiting->peer_pid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Circles of waiting operations. The nodes are contexts (a process on a device): what a context has not posted it may be unable to post
- * while it waits itself. A search in depth from one operation; a context is entered once.
+ * while it waits itself; and single streams, of what is queued there already. A search in depth from one operation; a node is entered once.
  */
 #include "registry/cycle.h"
 
@@ -15,6 +15,7 @@
 #include "registry/context.h"
 #include "registry/session.h"
 #include "registry/waiting.h"
+#include "registry/whose.h"
 
 #define DEPTH_MAX 64u
 #define ENTERED_MAX 1024u
@@ -27,8 +28,9 @@ struct step {
 };
 
 struct search {
-	const struct context *entered[ENTERED_MAX];
+	struct target entered[ENTERED_MAX];
 	uint32_t entered_count;
+	uint32_t left; /* tasks to look at for who records something */
 	struct step path[DEPTH_MAX];
 	uint32_t depth;
 	uint32_t circle_start; /* in path, once it is found */
@@ -42,6 +44,8 @@ struct edges {
 /* A small send waits for nobody, unless the limit of its tenant holds it back: that makes no deadlock of the program's. */
 static bool is_edge(const struct waiting *waiting)
 {
+	if (waiting->kind == TASK_NOTIFY_WAIT || waiting->kind == TASK_WAIT_EVENT)
+		return true;
 	return waiting->comm && !waiting->is_posted && waiting->peer < waiting->comm->view.size &&
 	       !(waiting->is_held && waiting->bytes <= HCCLD_INLINE_MAX);
 }
@@ -56,96 +60,128 @@ static bool edge_found(void *data, const struct waiting *waiting)
 }
 
 /* False: it was there before, or there is no room for more. */
-static bool search_enter(struct search *search, const struct context *context)
+static bool search_enter(struct search *search, const struct target *node)
 {
 	for (uint32_t i = 0; i < search->entered_count; i++)
-		if (search->entered[i] == context)
+		if (search->entered[i].context == node->context && search->entered[i].stream == node->stream)
 			return false;
 	if (search->entered_count == ENTERED_MAX)
 		return false;
-	search->entered[search->entered_count++] = context;
+	search->entered[search->entered_count++] = *node;
 	return true;
 }
 
-static bool search_go(struct search *search, const struct rank *rank);
+static bool search_go(struct search *search, const struct target *node);
+
+/* Is the operation of @step one of those that @node may be at? */
+static bool is_at(const struct step *step, const struct target *node)
+{
+	return step->context == node->context && (!node->stream || step->waiting.stream == node->stream->index);
+}
 
 /* @waiting, of @context, as the next step; true: a circle. */
 static bool search_follow(struct search *search, const struct context *context,
 			  const struct waiting *waiting)
 {
-	const struct rank *peer = waiting->comm->ranks[waiting->peer];
+	struct target next = target_of(waiting, &search->left);
 
-	/* ranks of one context: it may post on another stream */
-	if (!peer || peer->context == context || search->depth == DEPTH_MAX)
+	/* ranks of one context: it may post on another stream; behind itself in its stream: the reason says it */
+	if (!next.context || search->depth == DEPTH_MAX || (next.context == context && !next.stream) ||
+	    (next.context == context && next.stream->index == waiting->stream))
 		return false;
 	search->path[search->depth++] = (struct step){ context, *waiting };
 	for (uint32_t i = 0; i < search->depth; i++) {
-		if (search->path[i].context == peer->context) {
+		if (is_at(&search->path[i], &next)) {
 			search->circle_start = i;
 			return true;
 		}
 	}
-	if (search_go(search, peer))
+	if (search_go(search, &next))
 		return true;
 	search->depth--;
 	return false;
 }
 
-static bool search_go(struct search *search, const struct rank *rank)
+static bool search_go(struct search *search, const struct target *node)
 {
 	struct edges edges = { .count = 0 };
 
-	if (!search_enter(search, rank->context))
+	if (!search_enter(search, node))
 		return false;
-	waiting_walk_context(rank->context, rank->session, edge_found, &edges);
+	if (node->stream)
+		waiting_walk_stream(node->session, node->stream, edge_found, &edges);
+	else
+		waiting_walk_context(node->context, node->session, edge_found, &edges);
 	for (uint32_t i = 0; i < edges.count; i++)
-		if (search_follow(search, rank->context, &edges.waiting[i]))
+		if (search_follow(search, node->context, &edges.waiting[i]))
 			return true;
 	return false;
 }
 
-static void describe_rank(const struct waiting *waiting, bool with_comm, bool with_pid,
+/* Streams of processes that have no rank in it, or several streams of one. */
+static bool is_of_rank(const struct waiting *waiting)
+{
+	return waiting->related && (waiting->kind != TASK_NOTIFY_WAIT || waiting->purpose == NOTIFY_OF_CHANNEL);
+}
+
+static void describe_node(const struct waiting *waiting, bool with_comm, bool with_pid,
 			  struct text *text)
 {
+	if (!is_of_rank(waiting)) {
+		text_add(text, "stream %" PRIu32 " of pid %d", waiting->stream, waiting->session->view.pid);
+		return;
+	}
 	text_add(text, "rank %" PRIu32, waiting->rank);
 	if (with_comm)
-		text_add(text, " of %s", waiting->comm->name);
+		text_add(text, " of %s", waiting->related->name);
 	if (with_pid)
 		text_add(text, " (pid %d)", waiting->session->view.pid);
+}
+
+/* What to do about it. */
+static void advise(const struct search *search, bool has_several, struct text *text)
+{
+	bool has_barrier = false, has_record = false;
+
+	for (const struct step *step = search->path + search->circle_start; step < search->path + search->depth; step++) {
+		has_barrier |= step->waiting.kind == TASK_BARRIER;
+		has_record |= step->waiting.kind == TASK_NOTIFY_WAIT || step->waiting.kind == TASK_WAIT_EVENT;
+	}
+	if (has_record)
+		text_add(text, "; let one of them record before it waits");
+	else if (has_several || has_barrier)
+		text_add(text, "; let all of them come to %s in the same order", has_several ? "these communicators" : "barriers and transfers");
+	else
+		text_add(text, "; post these in one HcclBatchSendRecv or between HcclGroupStart and HcclGroupEnd");
 }
 
 static void describe_circle(const struct search *search, struct text *text)
 {
 	const struct step *first = &search->path[search->circle_start];
-	bool several = false, has_barrier = false;
+	bool several = false;
 
-	for (const struct step *step = first; step < search->path + search->depth; step++) {
-		several |= step->waiting.comm != first->waiting.comm;
-		has_barrier |= !step->waiting.direction;
-	}
+	for (const struct step *step = first; step < search->path + search->depth; step++)
+		several |= is_of_rank(&step->waiting) && is_of_rank(&first->waiting) && step->waiting.related != first->waiting.related;
 	text_add(text, "; deadlock: ");
 	for (const struct step *step = first; step < search->path + search->depth; step++) {
-		describe_rank(&step->waiting, several, true, text);
+		describe_node(&step->waiting, several, true, text);
 		text_add(text, step == first ? " waits for " : ", which waits for ");
 	}
-	describe_rank(&first->waiting, several, false, text);
-	if (several || has_barrier)
-		text_add(text, "; let all of them come to %s in the same order", several ? "these communicators" : "barriers and transfers");
-	else
-		text_add(text, "; post these in one HcclBatchSendRecv or between HcclGroupStart and HcclGroupEnd");
+	describe_node(&first->waiting, several, false, text);
+	advise(search, several, text);
 }
 
 void cycle_describe(const struct waiting *start, struct text *text)
 {
 	CLEANUP(freep) struct search *search = NULL;
-	const struct rank *self;
+	const struct stream *stream = session_stream_at((struct session *)start->session, start->stream);
 
-	if (!is_edge(start))
+	if (!is_edge(start) || !stream)
 		return;
-	self = start->comm->ranks[start->rank];
 	search = calloc(1, sizeof(*search));
-	if (!self || !search || !search_enter(search, self->context))
+	if (!search)
 		return;
-	if (search_follow(search, self->context, start))
+	search->left = TARGET_TASKS;
+	if (search_follow(search, stream->context, start))
 		describe_circle(search, text);
 }

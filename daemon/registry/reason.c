@@ -9,12 +9,15 @@
 #include "base/text.h"
 #include "proto/notify.h"
 #include "proto/region.h"
+#include "registry/cause.h"
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/recorder.h"
 #include "registry/registry.h"
+#include "registry/segment.h"
 #include "registry/session.h"
 #include "registry/waiting.h"
+#include "registry/whose.h"
 
 static bool member_is_suspended(const struct comm *comm, uint32_t rank)
 {
@@ -39,7 +42,7 @@ static uint32_t describe_missing(const struct waiting *waiting, struct text *tex
 	return text_add_ranks(text, waiting->comm->view.size, is_missing, waiting);
 }
 
-static bool is_meeting(const struct waiting *waiting)
+bool waiting_is_meeting(const struct waiting *waiting)
 {
 	return waiting->kind == TASK_WAIT_EVENT || waiting->kind == TASK_WAIT_VALUE ||
 	       waiting->kind == TASK_HOST || waiting->kind == TASK_NOTIFY_WAIT;
@@ -67,17 +70,54 @@ static void add_wish(const struct waiting *waiting, struct text *text)
 			 waiting->compare == NOTIFY_BIGGER_OR_EQUAL ? " or more" : "", waiting->value);
 }
 
+/* Of a channel whose rank is known: only the rank at the other end can record it. */
+static bool is_of_channel(const struct waiting *waiting)
+{
+	return waiting->kind == TASK_NOTIFY_WAIT && waiting->related && waiting->purpose == NOTIFY_OF_CHANNEL &&
+	       waiting->peer < waiting->related->view.size;
+}
+
+static void describe_channel(const struct waiting *waiting, bool with_age, struct text *text)
+{
+	text_add(text, "rank %" PRIu32 " (pid %d) waits ", waiting->rank, waiting->session->view.pid);
+	if (with_age)
+		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
+	text_add(text, "for notify %" PRIu32 " of its channel to rank %" PRIu32 " (pid %d) of communicator %s", waiting->notify_index,
+		 waiting->peer, waiting->peer_pid, waiting->related->name);
+}
+
+/* Its number, and whose it is. */
+static void describe_notify(const struct waiting *waiting, struct text *text)
+{
+	if (!waiting->owner) {
+		text_add(text, "for a notify of another process");
+		return;
+	}
+	text_add(text, "for notify %" PRIu32 " of device %" PRIu32, waiting->notify_id, waiting->owner->context->device);
+	if (waiting->owner->context->session != waiting->session)
+		text_add(text, " of pid %d", waiting->owner->context->session->view.pid);
+	else if (waiting->purpose == NOTIFY_OF_THREAD)
+		text_add(text, " (notify %" PRIu32 " of a thread", waiting->notify_index);
+	if (waiting->purpose != NOTIFY_OF_THREAD || waiting->owner->context->session != waiting->session)
+		return;
+	if (waiting->related)
+		text_add(text, " of rank %" PRIu32 " of communicator %s", waiting->rank, waiting->related->name);
+	text_add(text, ")");
+}
+
 static void describe_meeting(const struct waiting *waiting, bool with_age, struct text *text)
 {
+	if (is_of_channel(waiting)) {
+		describe_channel(waiting, with_age, text);
+		return;
+	}
 	text_add(text, "stream %" PRIu32 " of pid %d waits ", waiting->stream, waiting->session->view.pid);
 	if (with_age)
 		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
 	if (waiting->kind == TASK_WAIT_EVENT)
 		text_add(text, "for event %" PRIu32, waiting->event);
-	else if (waiting->kind == TASK_NOTIFY_WAIT && waiting->notify)
-		text_add(text, "for notify %" PRIu64 " of device %" PRIu32, waiting->notify - 1, waiting->device);
 	else if (waiting->kind == TASK_NOTIFY_WAIT)
-		text_add(text, "for a notify of another process");
+		describe_notify(waiting, text);
 	else if (waiting->blocks)
 		text_add(text, "for a host kernel of %" PRIu32 " block%s", waiting->blocks, waiting->blocks == 1 ? "" : "s");
 	else if (waiting->kind == TASK_HOST)
@@ -133,7 +173,7 @@ static void describe_barrier(const struct waiting *waiting, bool with_age, struc
 
 void waiting_describe(const struct waiting *waiting, bool with_age, struct text *text)
 {
-	if (is_meeting(waiting)) {
+	if (waiting_is_meeting(waiting)) {
 		describe_meeting(waiting, with_age, text);
 		return;
 	}
@@ -174,50 +214,6 @@ static bool busy_found(void *data, const struct waiting *waiting)
 	busy->waiting = *waiting;
 	busy->found = true;
 	return false;
-}
-
-/* Among what the process of a rank is at: what says most about why another one waits for that rank. */
-struct cause_of {
-	const struct waiting *of;
-	struct waiting waiting;
-	uint32_t grade; /* 0: nothing found */
-};
-
-static uint32_t cause_grade(const struct waiting *of, const struct waiting *other)
-{
-	bool is_same = other->comm && other->comm == of->comm && other->rank == of->peer;
-
-	if (is_same && !other->direction)
-		return 6;
-	if (is_same && other->peer == of->rank)
-		return 5;
-	if (other->kind == TASK_HOST)
-		return 4;
-	if (other->comm && !other->is_posted)
-		return 3;
-	return other->is_posted ? 1 : 2;
-}
-
-static bool cause_found(void *data, const struct waiting *waiting)
-{
-	struct cause_of *cause = data;
-	uint32_t grade = cause_grade(cause->of, waiting);
-
-	if (grade > cause->grade) {
-		cause->waiting = *waiting;
-		cause->grade = grade;
-	}
-	return true;
-}
-
-/* What @peer is at, while @of waits for it; false: it has nothing queued. */
-static bool find_cause(const struct waiting *of, const struct rank *peer, struct waiting *ret_cause)
-{
-	struct cause_of cause = { .of = of };
-
-	waiting_walk_context(peer->context, peer->session, cause_found, &cause);
-	*ret_cause = cause.waiting;
-	return cause.grade;
 }
 
 static const char *verb(uint32_t direction)
@@ -273,17 +269,23 @@ static void explain_run(const struct waiting *waiting, struct text *text)
 	if (waiting->is_begun)
 		text_add(text, "has run for %.1f s", (double)waiting->age_ms / 1000);
 	else if (waiting->blocks)
-		text_add(text, "has not begun yet");
+		text_add(text, "has not begun yet%s",
+			 waiting->is_behind ? ": the kernel or function before it on this stream was aborted, and has not returned" : "");
 	else
 		text_add(text, "was not called yet: its thread does not call aclrtProcessReport, or runs another one");
-	if (waiting->lost_comm)
-		text_add(text, ", and may wait for rank %" PRIu32 " (pid %d) of communicator %s, whose process has ended", waiting->lost_rank,
-			 atomic_load_explicit(&waiting->lost_comm->view.region->members[waiting->lost_rank].pid, memory_order_relaxed),
+	if (waiting->lost_comm) {
+		int32_t pid = waiting_member_pid(waiting->lost_comm, waiting->lost_rank);
+
+		text_add(text, ", and may wait for rank %" PRIu32 " (pid %d) of communicator %s, whose process ", waiting->lost_rank, pid,
 			 waiting->lost_comm->name);
+		if (waiting->lost_is_stopped)
+			text_add_stopped(text, pid);
+		else
+			text_add(text, "has ended");
+	}
 }
 
-/* "the host function of stream 0 of rank 1 (pid 6453) has run for 5.2 s"; @rank: whose it is. */
-static void explain_host(const struct waiting *other, uint32_t rank, struct text *text)
+void explain_host(const struct waiting *other, uint32_t rank, struct text *text)
 {
 	if (other->blocks)
 		text_add(text, "the host kernel (blocks: %" PRIu32 ")", other->blocks);
@@ -300,7 +302,7 @@ static void explain_elsewhere(const struct waiting *waiting, const struct waitin
 {
 	explain_absence(waiting, text);
 	text_add(text, ": ");
-	if (is_meeting(other)) {
+	if (waiting_is_meeting(other)) {
 		describe_meeting(other, true, text);
 		text_add(text, ": ");
 		explain_meeting(other, text);
@@ -334,6 +336,15 @@ static void explain_cause(const struct waiting *waiting, const struct waiting *o
 		explain_elsewhere(waiting, other, text);
 }
 
+/* Nobody else is to blame for what it waits for. */
+static void add_own_stop(int32_t pid, struct text *text)
+{
+	if (!process_is_stopped(pid))
+		return;
+	text_add(text, "; process %d ", pid);
+	text_add_stopped(text, pid);
+}
+
 /* "; " and what the stream is at, if it waits. */
 static void add_stream(struct session *session, const struct stream *stream, struct text *text)
 {
@@ -344,6 +355,9 @@ static void add_stream(struct session *session, const struct stream *stream, str
 		return;
 	text_add(text, "; ");
 	waiting_describe(&busy.waiting, true, text);
+	/* host functions and kernels are the process's to run, nothing else is */
+	if (busy.waiting.kind == TASK_HOST)
+		add_own_stop(session->view.pid, text);
 }
 
 static void explain_recorder(const struct waiting *waiting, struct text *text)
@@ -356,13 +370,70 @@ static void explain_recorder(const struct waiting *waiting, struct text *text)
 		add_stream((struct session *)waiting->session, stream, text);
 }
 
+/* The only rank that can record it has not queued that: what it is at. */
+static void explain_channel(const struct waiting *waiting, struct text *text)
+{
+	const struct rank *peer = waiting->related->ranks[waiting->peer];
+	struct target target;
+	struct waiting other;
+
+	if (!peer) {
+		text_add(text, "rank %" PRIu32 " has ended", waiting->peer);
+		return;
+	}
+	if (process_is_stopped(waiting->peer_pid)) {
+		text_add(text, "rank %" PRIu32 " (pid %d) ", waiting->peer, waiting->peer_pid);
+		text_add_stopped(text, waiting->peer_pid);
+		return;
+	}
+	text_add(text, "rank %" PRIu32 " has no task queued that records it", waiting->peer);
+	target = (struct target){ peer->context, peer->session, NULL };
+	if (!cause_find(waiting, &target, &other))
+		return;
+	text_add(text, "; ");
+	waiting_describe(&other, true, text);
+}
+
+/* "pid 4711, which has exported it, has no task queued that records it" */
+static void explain_process(int32_t pid, const char *verb, struct text *text)
+{
+	text_add(text, "pid %d, which has %s it, ", pid, verb);
+	if (process_is_stopped(pid))
+		text_add_stopped(text, pid);
+	else
+		text_add(text, "has no task queued that records it");
+}
+
+/* Nobody has queued that: who could, other processes first. A wait is done by the daemon: it goes on while its own process is stopped. */
+static void explain_unrecorded(const struct waiting *waiting, struct text *text)
+{
+	const struct context *importers[IMPORTERS_MAX];
+	uint32_t count = whose_importers(waiting, importers);
+	int32_t pid = waiting->session->view.pid;
+
+	if (is_of_channel(waiting)) {
+		explain_channel(waiting, text);
+	} else if (waiting->owner && waiting->owner->context->session != waiting->session) {
+		explain_process(waiting->owner->context->session->view.pid, "exported", text);
+	} else if (count == 1) {
+		explain_process(importers[0]->session->view.pid, "imported", text);
+	} else {
+		text_add(text, "no stream has a task queued that records it");
+		for (uint32_t i = 0; i < count; i++)
+			text_add(text, "%s%d", i ? ", " : "; it was imported by pids ", importers[i]->session->view.pid);
+		if (!count)
+			add_own_stop(pid, text);
+	}
+}
+
 /* The last one to look for: who records a notify is known only while a task of it is queued. */
 static void explain_notify(const struct waiting *waiting, struct text *text)
 {
-	struct recorder recorder = recorder_find(waiting);
+	uint32_t left = TARGET_TASKS;
+	struct recorder recorder = recorder_find(waiting, &left);
 
 	if (!recorder.session) {
-		text_add(text, "no stream has a task queued that records it");
+		explain_unrecorded(waiting, text);
 	} else if (recorder.session == waiting->session && recorder.stream->index == waiting->stream) {
 		text_add(text, "what records it is queued in the same stream, behind this wait");
 	} else {
@@ -375,24 +446,26 @@ static void explain_meeting(const struct waiting *waiting, struct text *text)
 {
 	int32_t pid = waiting->session->view.pid;
 
-	if (process_is_stopped(pid)) {
+	if (waiting->kind == TASK_HOST && process_is_stopped(pid)) {
 		text_add(text, "process %d ", pid);
 		text_add_stopped(text, pid);
 	} else if (waiting->kind == TASK_WAIT_EVENT && waiting->recorder) {
 		explain_recorder(waiting, text);
 	} else if (waiting->kind == TASK_WAIT_EVENT) {
 		text_add(text, "no stream is to record it (aclrtRecordEvent was not called)");
+		add_own_stop(pid, text);
 	} else if (waiting->kind == TASK_NOTIFY_WAIT) {
 		explain_notify(waiting, text);
 	} else if (waiting->kind == TASK_WAIT_VALUE) {
 		text_add(text, "nobody has written it");
+		add_own_stop(pid, text);
 	} else {
 		text_add(text, "it ");
 		explain_run(waiting, text);
 	}
 }
 
-static void explain_stopped(const struct waiting *waiting, struct text *text)
+void explain_stopped(const struct waiting *waiting, struct text *text)
 {
 	text_add(text, "process %d of rank %" PRIu32 " ", waiting->peer_pid, waiting->peer);
 	text_add_stopped(text, waiting->peer_pid);
@@ -402,13 +475,16 @@ static void explain_stopped(const struct waiting *waiting, struct text *text)
 static void explain_peer(const struct waiting *waiting, struct text *text)
 {
 	const struct rank *peer = waiting->comm->ranks[waiting->peer];
+	struct target target = { 0 };
 	struct waiting other;
 
+	if (peer)
+		target = (struct target){ peer->context, peer->session, NULL };
 	if (!peer) {
 		text_add(text, "rank %" PRIu32 " has ended", waiting->peer);
 	} else if (process_is_stopped(waiting->peer_pid)) {
 		explain_stopped(waiting, text);
-	} else if (find_cause(waiting, peer, &other)) {
+	} else if (cause_find(waiting, &target, &other)) {
 		explain_cause(waiting, &other, text);
 	} else {
 		explain_absence(waiting, text);
@@ -418,7 +494,7 @@ static void explain_peer(const struct waiting *waiting, struct text *text)
 
 void waiting_explain(const struct waiting *waiting, struct text *text)
 {
-	if (is_meeting(waiting)) {
+	if (waiting_is_meeting(waiting)) {
 		explain_meeting(waiting, text);
 		return;
 	}
@@ -437,38 +513,4 @@ void waiting_explain(const struct waiting *waiting, struct text *text)
 		text_add(text, "; ");
 		quota_describe_held(waiting->session->quota, text);
 	}
-}
-
-#define STEPS_MAX 64 /* from rank to rank */
-
-int waiting_blame(const struct waiting *start, struct text *text, int32_t *ret_pid)
-{
-	struct waiting at = *start, other;
-
-	*ret_pid = is_meeting(start) || !start->comm ? start->session->view.pid : start->peer_pid;
-	for (int step = 0; step < STEPS_MAX; step++) {
-		const struct rank *peer = at.comm && !at.is_posted && !at.is_held && at.peer < at.comm->view.size ?
-						  at.comm->ranks[at.peer] : NULL;
-		bool is_busy;
-
-		if (!peer)
-			return -1;
-		if (process_is_stopped(at.peer_pid)) {
-			explain_stopped(&at, text);
-			*ret_pid = at.peer_pid;
-			return step;
-		}
-		is_busy = find_cause(&at, peer, &other);
-		if (is_busy && other.kind != TASK_HOST) {
-			at = other;
-			continue;
-		}
-		*ret_pid = at.peer_pid;
-		if (is_busy)
-			explain_host(&other, at.peer, text);
-		else if (step)
-			text_add(text, "rank %" PRIu32 " (pid %d) has no work queued", at.peer, at.peer_pid);
-		return is_busy || step ? step : -1;
-	}
-	return -1;
 }

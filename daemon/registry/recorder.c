@@ -8,8 +8,6 @@
 #include "registry/session.h"
 #include "registry/waiting.h"
 
-#define TASKS_MAX 65536u /* looked at in one search */
-
 /* By the address, under which importers have it, too. */
 static bool task_records(struct session *session, const struct stream_ring *ring, uint64_t position, const struct task *task,
 			 const void *place)
@@ -44,10 +42,9 @@ static bool find_in_stream(struct session *session, const struct stream *stream,
 	return false;
 }
 
-struct recorder recorder_find(const struct waiting *waiting)
+struct recorder recorder_find(const struct waiting *waiting, uint32_t *left)
 {
 	struct registry *registry = waiting->session->registry;
-	uint32_t left = TASKS_MAX;
 
 	list_for_each(struct session, session, &registry->sessions, link) {
 		if (session->tenant != waiting->session->tenant)
@@ -55,7 +52,7 @@ struct recorder recorder_find(const struct waiting *waiting)
 		for (uint32_t i = 0; session->stream_slots.used && i < HCCLD_STREAMS_PER_SESSION; i++) {
 			const struct stream *stream = session_stream_at(session, i);
 
-			if (stream && find_in_stream(session, stream, waiting->place, &left))
+			if (stream && find_in_stream(session, stream, waiting->place, left))
 				return (struct recorder){ session, stream };
 		}
 	}

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/process.h"
 #include "engine/engine.h"
 #include "proto/event.h"
 #include "proto/notify.h"
@@ -13,11 +14,14 @@
 #include "registry/context.h"
 #include "registry/registry.h"
 #include "registry/session.h"
+#include "registry/whose.h"
 
 /* a cursor lags behind by no more than the offers in flight, if its owner is honest */
 #define ITEMS_PER_LANE_MAX 64
 #define LANES_WALKED_MAX 4096
 #define STEPS_PER_SESSION_MAX 65536 /* items looked at in one walk, in all streams of a session */
+#define SLOW_KERNEL_MS 1000 /* that runs so long may wait for somebody */
+#define STOP_LOOKS_MAX 256 /* at processes, whether they are stopped, in one walk */
 #define NONE UINT32_MAX
 
 /* The task at the head of a stream: a copy, and where its items are. */
@@ -37,6 +41,7 @@ struct walk {
 	void *data;
 	uint64_t now_ns;
 	uint32_t steps; /* of the session at hand */
+	uint32_t stop_looks;
 };
 
 static void head_set_age(struct head *head, uint64_t position, uint64_t now_ns)
@@ -194,6 +199,7 @@ static struct waiting head_waiting(const struct head *head, uint64_t lane)
 	return (struct waiting){ .session = head->session,
 				 .kind = head->task.kind,
 				 .comm = head->rank ? head->rank->comm : NULL,
+				 .related = head->rank ? head->rank->comm : NULL,
 				 .rank = head->rank ? head->rank->rank : 0,
 				 .stream = head->stream->index,
 				 .peer = NONE,
@@ -203,7 +209,7 @@ static struct waiting head_waiting(const struct head *head, uint64_t lane)
 					   (lane & 0x3fffff) };
 }
 
-static int32_t member_pid(const struct comm *comm, uint32_t rank)
+int32_t waiting_member_pid(const struct comm *comm, uint32_t rank)
 {
 	return atomic_load_explicit(&comm->view.region->members[rank].pid, memory_order_relaxed);
 }
@@ -253,7 +259,7 @@ static bool walk_barrier(struct walk *walk, const struct head *head)
 	}
 	if (waiting.is_posted)
 		waiting.peer = (waiting.rank + 1) % size;
-	waiting.peer_pid = member_pid(waiting.comm, waiting.peer);
+	waiting.peer_pid = waiting_member_pid(waiting.comm, waiting.peer);
 	return walk->found(walk->data, &waiting);
 }
 
@@ -274,6 +280,7 @@ static const struct event_slot *head_event(const struct head *head, struct item 
 static bool head_notify(const struct head *head, struct waiting *waiting)
 {
 	const struct view_segment *segment;
+	const struct segment *owner;
 	struct item item;
 
 	head_item(head, 0, &item);
@@ -287,6 +294,9 @@ static bool head_notify(const struct head *head, struct waiting *waiting)
 	waiting->compare = item.data_type;
 	waiting->device = head->stream->context->device;
 	waiting->notify = segment->is_import ? 0 : 1 + item.offset / sizeof(struct notify_slot);
+	owner = session_segment(head->session, item.segment);
+	if (owner)
+		whose_notify(waiting, owner);
 	return true;
 }
 
@@ -315,14 +325,46 @@ static uint32_t comm_lost_rank(const struct comm *comm)
 	return NONE;
 }
 
-static void set_kernel(const struct head *head, struct waiting *waiting)
+/* One whose process is stopped, or UINT32_MAX. Looks at /proc. */
+static uint32_t comm_stopped_rank(struct walk *walk, const struct rank *own)
 {
+	const struct comm *comm = own->comm;
+	uint32_t size = comm->state == COMM_READY ? comm->view.size : 0;
+
+	for (uint32_t i = 0; i < size && walk->stop_looks < STOP_LOOKS_MAX; i++) {
+		const struct rank *rank = comm->ranks[i];
+
+		if (!rank || rank->session == own->session)
+			continue;
+		walk->stop_looks++;
+		if (process_is_stopped(rank->session->view.pid))
+			return i;
+	}
+	return NONE;
+}
+
+static void set_kernel(struct walk *walk, const struct head *head, struct waiting *waiting)
+{
+	const struct list *ranks = &head->stream->context->ranks;
+
 	waiting->blocks = head->task.epoch;
+	if (!list_is_empty(ranks) && ranks->next == ranks->previous) {
+		const struct rank *only = list_entry(ranks->next, struct rank, link);
+
+		waiting->related = only->comm;
+		waiting->rank = only->rank;
+	}
 	list_for_each(struct rank, rank, &head->stream->context->ranks, link) {
 		uint32_t lost = waiting->is_begun ? comm_lost_rank(rank->comm) : NONE;
+		bool is_stopped = false;
 
+		if (lost == NONE && waiting->is_begun && !waiting->lost_comm && waiting->age_ms >= SLOW_KERNEL_MS) {
+			lost = comm_stopped_rank(walk, rank);
+			is_stopped = lost != NONE;
+		}
 		if (lost == NONE)
 			continue;
+		waiting->lost_is_stopped = is_stopped;
 		waiting->lost_comm = rank->comm;
 		waiting->lost_rank = lost;
 		waiting->is_posted = false;
@@ -340,10 +382,13 @@ static bool walk_meeting(struct walk *walk, const struct head *head)
 		return true;
 	if (head->task.kind == TASK_HOST) {
 		/* the client stores its end before it calls the function */
-		waiting.is_begun = atomic_load_explicit(&head->stream->ring->host_begun, memory_order_relaxed) > head->position;
+		uint64_t begun = atomic_load_explicit(&head->stream->ring->host_begun, memory_order_relaxed);
+
+		waiting.is_begun = begun > head->position;
+		waiting.is_behind = begun && !waiting.is_begun;
 		waiting.is_posted = waiting.is_begun;
 		if (head->task.flags & TASK_KERNEL)
-			set_kernel(head, &waiting);
+			set_kernel(walk, head, &waiting);
 	} else if (head->task.item_count != 1) {
 		return true;
 	} else if (head->task.kind == TASK_WAIT_EVENT) {
@@ -385,7 +430,7 @@ static bool walk_lane(struct walk *walk, const struct head *head, const struct i
 		}
 	} else if (waiting.comm && item.peer < waiting.comm->view.size) {
 		waiting.peer = item.peer;
-		waiting.peer_pid = member_pid(waiting.comm, item.peer);
+		waiting.peer_pid = waiting_member_pid(waiting.comm, item.peer);
 		waiting.is_posted = item_is_posted(&item, head_pair(head, item.kind, item.peer));
 		waiting.is_held = item_is_held(&item, head);
 	} else {
@@ -427,7 +472,7 @@ static bool walk_stream(struct walk *walk, struct session *session,
 void waiting_walk(struct registry *registry, const struct waiting_filter *filter,
 		  bool (*found)(void *data, const struct waiting *waiting), void *data)
 {
-	struct walk walk = { filter, found, data, clock_now_ns(), 0 };
+	struct walk walk = { filter, found, data, clock_now_ns(), 0, 0 };
 
 	list_for_each(struct session, session, &registry->sessions, link) {
 		if ((!filter->all_users && session->uid != filter->uid) ||
@@ -449,7 +494,7 @@ static const struct waiting_filter whole_stream = { .all_users = true, .lanes_pe
 void waiting_walk_context(const struct context *context, struct session *session,
 			  bool (*found)(void *data, const struct waiting *waiting), void *data)
 {
-	struct walk walk = { &whole_stream, found, data, clock_now_ns(), 0 };
+	struct walk walk = { &whole_stream, found, data, clock_now_ns(), 0, 0 };
 
 	list_for_each(struct stream, stream, &context->streams, link) {
 		if (!walk_stream(&walk, session, stream))
@@ -460,7 +505,7 @@ void waiting_walk_context(const struct context *context, struct session *session
 void waiting_walk_stream(struct session *session, const struct stream *stream,
 			 bool (*found)(void *data, const struct waiting *waiting), void *data)
 {
-	struct walk walk = { &whole_stream, found, data, clock_now_ns(), 0 };
+	struct walk walk = { &whole_stream, found, data, clock_now_ns(), 0, 0 };
 
 	(void)walk_stream(&walk, session, stream);
 }
@@ -513,7 +558,7 @@ static bool head_found(void *data, const struct waiting *waiting)
 void waiting_head(struct session *session, const struct stream *stream,
 		  struct stream_head *ret_head)
 {
-	struct walk walk = { &whole_stream, head_found, ret_head, clock_now_ns(), 0 };
+	struct walk walk = { &whole_stream, head_found, ret_head, clock_now_ns(), 0, 0 };
 	struct head head;
 
 	*ret_head = (struct stream_head){ 0 };

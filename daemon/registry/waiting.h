@@ -8,9 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "registry/notify.h"
+
 struct comm;
 struct context;
 struct registry;
+struct segment;
 struct session;
 struct stream;
 
@@ -27,15 +30,23 @@ struct waiting {
 	uint64_t number;  /* of the barrier */
 	bool is_entering; /* the engine has yet to look at this barrier: the number is what it will get */
 	bool is_posted;	 /* the other side is there: data is moving, a host function runs; not if there is a lost_comm */
+	/* The communicator that it belongs to, of which `rank` is ours: `comm`; of a notify of a channel or thread, or a kernel of the only rank of
+	 * its context, that of the rank. NULL: none, or not known. The `peer` of a notify is who has the other end of the channel. */
+	const struct comm *related;
 	uint32_t event;	 /* TASK_WAIT_EVENT: its id */
 	bool is_begun;	 /* TASK_HOST: it runs */
+	bool is_behind;	 /* TASK_HOST: it has not begun, and another one of this stream has before */
 	uint32_t blocks; /* TASK_HOST: of a host kernel; 0: it is a function */
-	/* A host kernel that runs, and a rank that has ended of a communicator of its context: the kernel may wait for that for ever. NULL: none */
+	/* A host kernel that runs, and a rank that has ended or is stopped of a communicator of its context: the kernel may wait for that for ever. NULL: none */
 	const struct comm *lost_comm;
 	uint32_t lost_rank;
+	bool lost_is_stopped; /* it has not ended, its process is stopped */
 	uint64_t notify; /* TASK_NOTIFY_WAIT: 1 + its id on `device`; 0: one of another process */
 	uint32_t device;
 	const void *place; /* where it is */
+	const struct segment *owner; /* that it is in, of whichever process; NULL: not known, nor is the rest */
+	enum notify_purpose purpose;
+	uint32_t notify_id, notify_index; /* on the owner's device; in the range that it was handed out with */
 	uint32_t value;	/* of it; `number` is what it is compared with (proto/ring.h) */
 	uint32_t compare; /* enum notify_compare */
 	uint32_t recorder; /* 1 + the stream that has yet to record it; 0: nobody is to */
@@ -61,6 +72,8 @@ void waiting_walk_context(const struct context *context, struct session *session
 /* The same of one stream of @session. */
 void waiting_walk_stream(struct session *session, const struct stream *stream,
 			 bool (*found)(void *data, const struct waiting *waiting), void *data);
+/* As its region says. */
+int32_t waiting_member_pid(const struct comm *comm, uint32_t rank);
 /* Has @rank entered the barrier @number? */
 bool waiting_has_entered(const struct comm *comm, uint32_t rank, uint64_t number);
 

@@ -10,7 +10,7 @@ import unittest
 
 from test_admin import BUILD, Case as AdminCase, wait_for
 
-SCRIPT = str(BUILD / "tests/hcclctl/script")
+SCRIPT, SIGNALS = str(BUILD / "tests/hcclctl/script"), str(BUILD / "tests/hcclctl/signals")
 
 
 def stopped(pid):
@@ -206,6 +206,124 @@ class Words(Case):
         self.start()
         self.script("r1:8", "b")
         self.assertIn("; let all of them come to barriers and transfers in the same order; look at pid ", self.verdict())
+
+
+class Notify(Case):
+    """Waits for notifies, and host kernels: who could end them."""
+
+    def signals(self, *operations):
+        return self.job(SIGNALS, len(operations), *operations)
+
+    def pause(self, process):
+        process.send_signal(signal.SIGSTOP)
+        self.addCleanup(process.send_signal, signal.SIGCONT)
+
+    def test_of_a_channel(self):
+        self.start()
+        job = self.signals("w1:1", "p1")
+        entry = wait_for(lambda: self.json("waiting")["waiting"], "it waits")[0]
+        words = rf"for notify 1 of its channel to rank 1 \(pid {job[1].pid}\) of communicator \S+: rank 1 has no task queued that records it"
+        self.assertRegex(entry["reason"], rf"^rank 0 \(pid {job[0].pid}\) waits {words}$")
+        self.assertEqual((entry["rank"], entry["peer"], entry["peer_pid"], entry["operation"]), (0, 1, job[1].pid, "wait-notify"))
+        comm = self.json("comms")["comms"][0]
+        self.assertEqual((entry["comm"], entry["comm_name"]), (comm["comm"], comm["name"]))
+        self.assertRegex(self.ctl("waiting").stdout, rf"(?m)^ *\S+ \S+ +{re.escape(comm['name'])} +signals rank 0 ")
+        verdict = self.verdict()
+        pid = job[1].pid
+        self.assertRegex(verdict, rf"^stuck: rank 0 \(pid {job[0].pid}\) waits \d+\.\d s {words}; "
+                                  rf"look at pid {pid} \(gdb -p {pid}\); hcclctl kill pid:{pid} ends it$")
+
+    def test_of_a_channel_with_a_stopped_peer(self):
+        self.start()
+        job = self.signals("w1:0", "p1")
+        pid = job[1].pid
+        self.pause(job[1])
+        verdict = self.verdict()
+        self.assertTrue(verdict.endswith(f": rank 1 (pid {pid}) {stopped(pid)}; hcclctl kill pid:{pid} ends it"), verdict)
+
+    def test_who_waits_is_not_to_blame_for_being_stopped(self):
+        self.start()
+        job = self.signals("w1:0", "p1")
+        wait_for(lambda: self.json("waiting")["waiting"], "it waits")
+        self.pause(job[0])
+        verdict = self.verdict()
+        self.assertNotIn("is stopped", verdict)
+        self.assertIn(f": rank 1 has no task queued that records it; look at pid {job[1].pid} ", verdict)
+
+    def test_of_a_thread(self):
+        """Nobody else can record it: its own process may be stopped, after what it waits for."""
+        self.start()
+        job = self.signals("t1", "p1")
+        pid = job[0].pid
+        words = r"notify \d+ of device 0 \(notify 1 of a thread of rank 0 of communicator \S+\): no stream has a task queued that records it"
+        verdict = self.verdict()
+        self.assertRegex(verdict, rf"^stuck: stream \d+ of pid {pid} waits \d+\.\d s for {words}; look at pid {pid} ")
+        entry = self.json("waiting")["waiting"][0]
+        self.assertNotEqual(entry["comm"], 0)
+        self.assertEqual((entry["rank"], entry["peer_pid"]), (0, 0))
+        self.pause(job[0])
+        wait_for(lambda: re.search(rf"{words}; process {pid} {re.escape(stopped(pid))}; hcclctl kill", self.json("status")["verdict"]),
+                 "it is stopped")
+
+    def test_of_acl_that_others_have(self):
+        """Who has imported it may record it, and who has exported it."""
+        self.start()
+        job = self.signals("e", "i", "p1")
+        words = rf"^stream 0 of pid {job[0].pid} waits for notify \d+ of device 0: pid {job[1].pid}, which has imported it, "
+        wait_for(lambda: re.search(rf"{words}has no task queued that records it$", self.reasons(1)[0]), "it is imported")
+        self.pause(job[1])
+        verdict = self.verdict()
+        self.assertTrue(verdict.endswith(f" {stopped(job[1].pid)}; hcclctl kill pid:{job[1].pid} ends it"), verdict)
+
+    def test_of_acl_that_somebody_else_has(self):
+        self.start()
+        job = self.signals("e", "i,x", "i,p1")
+        reasons = wait_for(lambda: (lambda w: {e["pid"]: e["reason"] for e in w if len(w) == 2})(self.json("waiting")["waiting"]), "both wait")
+        self.assertRegex(reasons[job[1].pid], rf"^stream 0 of pid {job[1].pid} waits for notify (\d+) of device 0 of pid {job[0].pid}: "
+                                              rf"pid {job[0].pid}, which has exported it, has no task queued that records it$")
+        wait_for(lambda: any(re.search(rf": no stream has a task queued that records it; it was imported by pids "
+                                       rf"({job[1].pid}, {job[2].pid}|{job[2].pid}, {job[1].pid})$", entry["reason"])
+                             for entry in self.json("waiting")["waiting"]), "both have it")
+
+    def test_a_circle(self):
+        """What the peers would record is behind what they wait for."""
+        self.start()
+        job = self.signals("w1:0,n2:0", "w2:0,n0:0", "w0:0,n1:0")
+        verdict = self.verdict()
+        found = re.search(r"; deadlock: rank (\d) \(pid (\d+)\) waits for rank (\d) \(pid (\d+)\), "
+                          r"which waits for rank (\d) \(pid (\d+)\), which waits for rank (\d); let one of them record before it waits; ", verdict)
+        self.assertTrue(found, verdict)
+        ranks, pids = [int(rank) for rank in found.groups()[0::2]], [int(pid) for pid in found.groups()[1::2]]
+        self.assertEqual([(rank - ranks[0]) % 3 for rank in ranks], [0, 1, 2, 0])
+        self.assertEqual(pids, [job[rank].pid for rank in ranks[:3]])
+
+    def test_a_circle_of_what_is_not_queued(self):
+        self.start()
+        job = self.signals("w1:0", "r0")
+        self.assertRegex(self.verdict(), rf"; deadlock: rank (0 \(pid {job[0].pid}\)|1 \(pid {job[1].pid}\)) waits for rank [01] ")
+
+    def test_the_end_of_a_chain(self):
+        self.start()
+        job = self.signals("w1:0", "p300,w2:0,n0:0", "p1")
+        pid = job[2].pid
+        verdict = self.verdict()
+        self.assertNotIn("deadlock", verdict)
+        self.assertRegex(verdict, rf"^stuck: rank 1 \(pid {job[1].pid}\) waits \d+\.\d s for notify 0 of its channel to rank 2 \(pid {pid}\) "
+                                  r"of communicator \S+: rank 2 has no task queued that records it; "
+                                  rf"rank 0 \(pid {job[0].pid}\) waits .*; look at pid {pid} ")
+
+    def test_a_kernel_with_a_stopped_rank(self):
+        self.start()
+        job = self.signals("k60000", "p1")
+        wait_for(lambda: self.json("waiting")["waiting"], "it runs")
+        entry = self.json("waiting")["waiting"][0]
+        comm = self.json("comms")["comms"][0]
+        self.assertEqual((entry["comm"], entry["comm_name"], entry["rank"]), (comm["comm"], comm["name"], 0))
+        pid = job[1].pid
+        self.pause(job[1])
+        verdict = self.verdict()
+        self.assertRegex(verdict, rf": it has run for \d+\.\d s, and may wait for rank 1 \(pid {pid}\) of communicator \S+, "
+                                  rf"whose process {re.escape(stopped(pid))}; hcclctl kill pid:{pid} ends it$")
 
 
 class Missing(Case):
