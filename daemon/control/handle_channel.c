@@ -9,6 +9,7 @@
 #include "control/channel_wait.h"
 #include "control/control.h"
 #include "control/dispatch.h"
+#include "control/notifies.h"
 #include "control/request.h"
 #include "control/teardown.h"
 #include "control/tenants.h"
@@ -163,20 +164,11 @@ static int offer_check_buffer(struct request *request, const struct rank *rank)
 /* @r: of channel_new(). */
 static int offer_refuse(struct request *request, const struct rank *rank, uint32_t notify_count, int r)
 {
-	struct text text;
-
-	if (r == -ENOSPC) {
-		text_init(&text, request->text, sizeof(request->text));
-		notifies_describe(rank->session->registry, rank->context->device, notify_count, &text);
-		return status_error(CAUSE_NOTIFIES);
-	}
 	if (r == -EUSERS && quota_is_short(rank->session->quota, QUOTA_CHANNELS, 1))
 		return tenants_refuse(request, CAUSE_LIMIT, rank->session->quota, QUOTA_CHANNELS, 1);
-	if (r == -EUSERS)
-		return tenants_refuse(request, CAUSE_NOTIFIES, rank->session->quota, QUOTA_NOTIFIES, notify_count);
 	if (r == -EDQUOT)
 		return registry_full(request, "ends of channels", HCCLD_CHANNELS_MAX);
-	return r;
+	return notifies_refuse(request, rank->context, notify_count, r);
 }
 
 /* The end that is offered: the one that is there, or a new one (*@ret_is_new). */

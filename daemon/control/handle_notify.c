@@ -29,14 +29,9 @@ static int refuse_device(struct request *request, const struct context *context,
 	return status_error(CAUSE_NOTIFIES);
 }
 
-int notifies_get(struct request *request, struct context *context, uint32_t count, enum notify_purpose purpose, uint32_t part,
-		 struct notifies **ret_notifies)
+int notifies_refuse(struct request *request, const struct context *context, uint32_t count, int r)
 {
-	const struct notifies_wish wish = {
-		.count = count, .purpose = purpose, .request = request->message->id, .part = part
-	};
 	struct session *session = context->session;
-	int r = notifies_new(context, &wish, ret_notifies);
 
 	if (r == -ENOSPC)
 		return refuse_device(request, context, count);
@@ -54,6 +49,17 @@ int notifies_get(struct request *request, struct context *context, uint32_t coun
 		return request_fail(request, CAUSE_HOST_MEMORY,
 				    "no memory for the places of notifies: the node, hccld's share of it, or its control group is full");
 	return r;
+}
+
+int notifies_get(struct request *request, struct context *context, uint32_t count, enum notify_purpose purpose, uint32_t part,
+		 struct notifies **ret_notifies)
+{
+	const struct notifies_wish wish = {
+		.count = count, .purpose = purpose, .request = request->message->id, .part = part
+	};
+	int r = notifies_new(context, &wish, ret_notifies);
+
+	return r < 0 ? notifies_refuse(request, context, count, r) : 0;
 }
 
 int handle_create_notifies(struct request *request)

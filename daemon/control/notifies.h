@@ -15,3 +15,5 @@ struct request;
  */
 int notifies_get(struct request *request, struct context *context, uint32_t count, enum notify_purpose purpose, uint32_t part,
 		 struct notifies **ret_notifies);
+/* What notifies_new() said, in words. */
+int notifies_refuse(struct request *request, const struct context *context, uint32_t count, int r);

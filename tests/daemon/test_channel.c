@@ -397,3 +397,36 @@ TEST(a_process_waits_for_so_many_channels_at_a_time)
 	wait_answered(b, CAUSE_PEER_LEFT, "has destroyed the communicator");
 	end(sides);
 }
+
+static bool allocated(struct side *side, uint64_t bytes)
+{
+	BEGIN(AllocateSegment, ALLOCATE_SEGMENT, allocate_segment);
+
+	message.context = side->context;
+	message.bytes = bytes;
+	FINISH(&side->client);
+	raw_reply_free(&reply);
+	return cause == 0;
+}
+
+/* It is the memory for the notifies that is short, not their number. */
+TEST(an_offer_that_has_no_memory_says_so)
+{
+	struct side sides[2], *b = &sides[1];
+	BEGIN(OfferChannels, OFFER_CHANNELS, offer_channels);
+	Hccld__Control__ChannelOffer offer = HCCLD__CONTROL__CHANNEL_OFFER__INIT, *offers[] = { &offer };
+
+	begin(sides, "--memory-per-tenant=8M");
+	for (uint64_t bytes = 1u << 20; bytes >= 4096; bytes /= 2)
+		while (allocated(b, bytes))
+			;
+	message.rank = b->rank;
+	message.n_offers = 1;
+	message.offers = offers;
+	offer.notify_count = 1;
+	FINISH(&b->client);
+	check_eq_uint(cause, CAUSE_HOST_MEMORY);
+	check_str_contains(reply.message->text, "memory_per_tenant");
+	raw_reply_free(&reply);
+	end(sides);
+}
