@@ -59,7 +59,7 @@ int32_t HcommThreadNotifyWaitOnThreadWithDefaultTimeout(ThreadHandle thread, uin
 	int r;
 
 	NEED(thread);
-	r = hccld_primitive_wait_timeout(thread, &seconds);
+	r = hccld_primitive_wait_timeout(__func__, thread, &seconds);
 	return API(r < 0 ? r : hccld_primitive_wait_thread(__func__, thread, notifyIdx, seconds));
 }
 
@@ -108,7 +108,7 @@ int32_t HcommReleaseComm(const char *commId)
 int32_t HcommFenceOnThread(ThreadHandle thread)
 {
 	NEED(thread);
-	return API(hccld_primitive_fence(thread));
+	return API(hccld_primitive_fence(__func__, thread));
 }
 
 /* ---- defaults ---- */

@@ -32,7 +32,8 @@ static int engine_check(const char *function, const char *name, CommEngine engin
 /* An engine that there is, but not for this function. */
 static int engine_refuse(const char *function, CommEngine engine, const char *expected)
 {
-	return hccld_error(CAUSE_NOT_SUPPORTED, "%s: engine is %d; expected %s", function, (int)engine, expected);
+	return hccld_error(CAUSE_NOT_SUPPORTED, "%s: engine is %s (%d); expected %s", function,
+			   hccld_engine_name((uint32_t)engine), (int)engine, expected);
 }
 
 HcclResult HcclThreadAcquire(HcclComm comm, CommEngine engine, uint32_t threadNum,
@@ -148,7 +149,7 @@ static int get_info(const char *function, ThreadHandle handle, ThreadResType res
 		return hccld_error(CAUSE_ARGUMENT, "%s: resType is %d; expected THREAD_RES_TYPE_STREAM (0)", function, (int)resType);
 	if (infoLen != sizeof(aclrtStream))
 		return argument_error(function, "infoLen", infoLen, "the size of aclrtStream");
-	r = hccld_thread_get(handle, &thread);
+	r = hccld_thread_get(function, handle, &thread);
 	if (r == 0 && comm && thread->rank != comm->task_rank)
 		r = hccld_error(CAUSE_BAD_HANDLE, "%s: thread is %#llx, which is not of communicator %s", function, (unsigned long long)handle,
 				comm->name);

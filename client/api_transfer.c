@@ -176,7 +176,7 @@ int32_t HcommChannelNotifyWaitOnThreadWithDefaultTimeout(ThreadHandle thread, Ch
 
 	NEED(thread);
 	NEED(channel);
-	r = hccld_primitive_wait_timeout(thread, &seconds);
+	r = hccld_primitive_wait_timeout(__func__, thread, &seconds);
 	return API(r < 0 ? r : hccld_primitive_wait_channel(__func__, thread, channel, localNotifyIdx, seconds));
 }
 

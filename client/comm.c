@@ -357,6 +357,21 @@ int hccld_comm_check_running(const struct hccld_comm *comm, uint32_t *ret_epoch)
 			   comm->name, comm->rank);
 }
 
+/* Ranks whose processes ended without HcclCommDestroy. */
+static uint32_t count_dead(const struct hccld_comm *comm, uint32_t *ret_first)
+{
+	uint32_t count = 0;
+
+	*ret_first = 0;
+	for (uint32_t i = comm->region->size; i-- > 0;)
+		/* acquire: pid and wait status come before the word */
+		if (atomic_load_explicit(&comm->region->members[i].word, memory_order_acquire) == MEMBER_DEAD) {
+			count++;
+			*ret_first = i;
+		}
+	return count;
+}
+
 int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
@@ -380,7 +395,11 @@ int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended)
 	}
 	r = hccld_call_simple(session->connection, &request);
 	if (r == 0 && !suspended) {
+		uint32_t first;
+
 		atomic_store_explicit(&comm->async_reported, false, memory_order_relaxed);
+		atomic_store_explicit(&comm->call_failed, CAUSE_NONE, memory_order_relaxed);
+		atomic_store_explicit(&comm->dead_known, count_dead(comm, &first), memory_order_relaxed);
 		hccld_threads_resume(comm->task_rank);
 	}
 	return r;
@@ -400,6 +419,22 @@ enum cause hccld_comm_async(const struct hccld_comm *comm, struct fault *ret_fau
 	return (enum cause)member->fault.cause;
 }
 
+/* With a text, of those that died since the last HcclCommResume. */
+static enum cause death_find(const struct hccld_comm *comm)
+{
+	const struct comm_member *member;
+	uint32_t first, count = count_dead(comm, &first);
+	char how[64];
+
+	if (count <= atomic_load_explicit(&comm->dead_known, memory_order_relaxed))
+		return CAUSE_NONE;
+	member = &comm->region->members[first];
+	exit_text(member->exit, how, sizeof(how));
+	(void)hccld_error(CAUSE_PEER_DEAD, "communicator %s: rank %u, pid %d, %s (dead ranks: %u of %u)", comm->name, first, member->pid, how,
+			  count, comm->region->size);
+	return CAUSE_PEER_DEAD;
+}
+
 int hccld_comm_async_result(const struct hccld_comm *comm)
 {
 	struct hccld_session *session;
@@ -412,7 +447,11 @@ int hccld_comm_async_result(const struct hccld_comm *comm)
 		cause = CAUSE_ABORTED;
 	if (!cause)
 		cause = hccld_threads_fault(comm->task_rank);
-	/* a watchdog that asks nothing else is to learn of a daemon that went for good, too */
+	if (!cause)
+		cause = atomic_load_explicit(&comm->call_failed, memory_order_relaxed);
+	/* a watchdog that asks nothing else is to learn of ranks that died, and of a daemon that went for good */
+	if (!cause)
+		cause = death_find(comm);
 	if (!cause && hccld_session_get(&session) == 0 && hccld_connection_is_gone(session->connection))
 		cause = CAUSE_DAEMON_GONE;
 	return status_of(cause)->hccl;

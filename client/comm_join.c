@@ -224,6 +224,8 @@ static int join_finish(struct join *join, struct hccld_session *session)
 	comm->allow_duplicate_items = session->allow_duplicate_items || hccld_environment_allow_duplicate_items();
 	atomic_init(&comm->async_reported, false);
 	atomic_init(&comm->is_acquired, false);
+	atomic_init(&comm->call_failed, CAUSE_NONE);
+	atomic_init(&comm->dead_known, 0);
 	comm->task_rank = reply->rank;
 	comm->context = join->wish->context_id;
 	comm->comm = reply->comm;

@@ -16,6 +16,7 @@
 #include "client/share.h"
 #include "client/strict.h"
 #include "hcomm/hcomm_res_defs.h"
+#include "proto/channel.h"
 #include "proto/limits.h"
 
 #define HOST_BYTES_MAX (UINT64_C(1) << 40) /* more no host has, and some allocators end the process for asking */
@@ -39,6 +40,8 @@ static int compare(const void *a, const void *b)
 	return strcmp(one->tag, other->tag);
 }
 
+#define CREATE_IT "; create it with HcclEngineCtxCreate"
+
 /* With `making`. */
 static struct engine_context *find(struct hccld_comm *comm, const struct hccld_engine_key *key)
 {
@@ -47,10 +50,10 @@ static struct engine_context *find(struct hccld_comm *comm, const struct hccld_e
 	return node ? *(struct engine_context **)node : NULL;
 }
 
-static int missing_error(const struct hccld_comm *comm, const struct hccld_engine_key *key)
+static int missing_error(const struct hccld_comm *comm, const struct hccld_engine_key *key, const char *advice)
 {
-	return hccld_error(CAUSE_ARGUMENT, "communicator %s has no context \"%s\" of engine %d; create it with HcclEngineCtxCreate", comm->name,
-			   key->tag, key->engine);
+	return hccld_error(CAUSE_ARGUMENT, "communicator %s has no context \"%s\" of engine %s%s", comm->name, key->tag,
+			   channel_engine_name((uint32_t)key->engine), advice);
 }
 
 static bool is_of_device(int engine)
@@ -104,9 +107,9 @@ static int context_make(struct hccld_comm *comm, const struct hccld_engine_key *
 	context = find(comm, key);
 	if (context)
 		return hccld_error(CAUSE_ARGUMENT,
-				   "communicator %s has a context \"%s\" of engine %d already, of %" PRIu64
+				   "communicator %s has a context \"%s\" of engine %s already, of %" PRIu64
 				   " bytes: get it with HcclEngineCtxGet, or destroy it first",
-				   comm->name, key->tag, key->engine, context->bytes);
+				   comm->name, key->tag, channel_engine_name((uint32_t)key->engine), context->bytes);
 	context = calloc(1, sizeof(*context));
 	if (!context)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for a context");
@@ -164,7 +167,7 @@ int hccld_engine_context_get(struct hccld_comm *comm, const struct hccld_engine_
 		*ret_bytes = context->bytes;
 	}
 	unlock(comm, cancel);
-	return context ? 0 : missing_error(comm, key);
+	return context ? 0 : missing_error(comm, key, CREATE_IT);
 }
 
 /* With `making`. */
@@ -174,7 +177,7 @@ static int context_write(struct hccld_comm *comm, const struct hccld_engine_key 
 	int r;
 
 	if (!context)
-		return missing_error(comm, key);
+		return missing_error(comm, key, CREATE_IT);
 	if (offset > context->bytes || bytes > context->bytes - offset)
 		return hccld_error(CAUSE_ARGUMENT, "the context \"%s\" has %" PRIu64 " bytes: %" PRIu64 " bytes at %" PRIu64 " are not in it",
 				   key->tag, context->bytes, bytes, offset);
@@ -207,7 +210,7 @@ int hccld_engine_context_free(struct hccld_comm *comm, const struct hccld_engine
 		context_drop(context);
 	}
 	unlock(comm, cancel);
-	return context ? 0 : missing_error(comm, key);
+	return context ? 0 : missing_error(comm, key, ": it was destroyed, or never created; a context is found by its tag and its engine");
 }
 
 void hccld_engine_contexts_end(struct hccld_comm *comm)

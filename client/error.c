@@ -103,7 +103,7 @@ static const char *solution_of(enum cause cause, const char *text)
 	case CAUSE_ENVIRONMENT:
 		return "Correct the variable, or unset it to get the default.";
 	case CAUSE_NOT_DEVICE_MEMORY:
-		return "Allocate the buffer with aclrtMalloc (memory of malloc and aclrtMallocHost cannot be sent or received), and free it after its stream was synchronized.";
+		return "Allocate the buffer with aclrtMalloc, and free it after its stream was synchronized. Memory of malloc is of no use here; that of aclrtMallocHost cannot be sent or received.";
 	case CAUSE_NO_DEVICE:
 		return "Use an id below aclrtGetDeviceCount; ASCEND_RT_VISIBLE_DEVICES limits and renumbers the devices.";
 	case CAUSE_NO_CONTEXT:
@@ -210,6 +210,18 @@ __attribute__((format(printf, 2, 3))) static size_t append_text(size_t length, c
 	return length;
 }
 
+/* The same; control bytes, of a tag or name of the program, as "\\x1b". */
+static size_t append_escaped(size_t length, const char *format, va_list args)
+{
+	char raw[TEXT_SIZE];
+
+	if (vsnprintf(raw, sizeof(raw), format, args) < 0)
+		return length;
+	for (const char *at = raw; *at; at++)
+		length = append_text(length, (unsigned char)*at < ' ' || *at == 0x7f ? "\\x%02x" : "%c", (unsigned char)*at);
+	return length;
+}
+
 /* @solution: NULL for that of the cause. */
 static int error_set(enum cause cause, const char *solution, const char *format, va_list args)
 {
@@ -225,7 +237,7 @@ static int error_set(enum cause cause, const char *solution, const char *format,
 	current.has_code = strncmp(status->code, "EI", 2) == 0;
 	if (*status->code)
 		length = append_text(length, "%s(%s): ", status->title, status->code);
-	length = append(length, format, args);
+	length = append_escaped(length, format, args);
 	if (!solution)
 		solution = solution_of(cause, current.text + current.head);
 	if (solution)
@@ -391,10 +403,17 @@ int hccld_hccl_result(int error)
 	return status->hccl;
 }
 
+static const char *unbuilt_solution(const char *function)
+{
+	/* endpoints and what belongs to them: the same is there for communicators */
+	if (strncmp(function, "Hcomm", 5) == 0)
+		return "Use HcclCommMemReg and HcclChannelAcquire, by which ranks of a communicator reach each other's memory; hccld(7) says what this release lacks.";
+	return "Use HcclSend, HcclRecv, HcclBatchSendRecv and HcclBarrier, which this release has; hccld(7) says what it lacks.";
+}
+
 int hccld_unbuilt_hccl(const char *function)
 {
-	return hccld_hccl_result(error_solved(
-		CAUSE_UNBUILT, "Use HcclSend, HcclRecv, HcclBatchSendRecv and HcclBarrier, which this release has; hccld(7) says what it lacks.", "%s is not supported by this release of hccld", function));
+	return hccld_hccl_result(error_solved(CAUSE_UNBUILT, unbuilt_solution(function), "%s is not supported by this release of hccld", function));
 }
 
 int hccld_unbuilt_acl(const char *function)

@@ -501,8 +501,8 @@ int hccld_host_check_wait(const struct hccld_stream *stream, uint64_t target)
 	if (!never)
 		return 0;
 	return hccld_error(CAUSE_HOST_WAIT,
-			   "a host function waits for stream %u, which cannot get there before that function has returned",
-			   stream->place);
+			   "a host %s waits for stream %u, which cannot get there before that %s has returned",
+			   mine->blocks ? "kernel" : "function", stream->place, mine->blocks ? "kernel" : "function");
 }
 
 void hccld_host_drain(struct hccld_stream *stream)

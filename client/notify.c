@@ -120,8 +120,11 @@ static int notify_lock(struct hccld_notify_handle which, struct hccld_notify **r
 	r = notify->is_alive;
 	pthread_mutex_unlock(&mutex);
 	return hccld_error(CAUSE_BAD_HANDLE,
-			   r ? "%s is %p: that is a notify of the other kind" : "%s is %p: it was destroyed, or never was one", kind,
-			   which.handle);
+			   !r ? "%s is %p: it was destroyed, or never was one"
+			   : which.is_counting
+				   ? "%s is %p: that is a notify of the other kind, of aclrtCreateNotify; expected one of aclrtCntNotifyCreate"
+				   : "%s is %p: that is a notify of the other kind, of aclrtCntNotifyCreate; expected one of aclrtCreateNotify",
+			   kind, which.handle);
 }
 
 static int lost_error(const struct hccld_notify *notify)
@@ -160,49 +163,13 @@ static int cancel_off(void)
 
 /* ---- imports that queued tasks name ---- */
 
-/* For hccld_stream_each(); with `mutex`. */
-static struct {
-	uint64_t segment;
-	bool is_found;
-} wanted;
-
-static void stream_look(struct hccld_stream *stream)
-{
-	const struct stream_ring *ring = stream->ring;
-	uint64_t begin = stream_completed(stream), position = begin;
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-
-	while (position < tail && tail - begin <= HCCLD_STREAM_SLOTS) {
-		const struct task *task = &ring->slots[position % HCCLD_STREAM_SLOTS].task;
-		const struct item *item = &ring->slots[(position + 1) % HCCLD_STREAM_SLOTS].item;
-
-		if ((task->kind == TASK_NOTIFY_RECORD || task->kind == TASK_NOTIFY_WAIT) && item->segment == wanted.segment)
-			wanted.is_found = true;
-		if (!task->slot_count)
-			break;
-		position += task->slot_count;
-	}
-	/* slots were written anew while we looked */
-	if (atomic_load_explicit(&ring->tail, memory_order_acquire) - begin > HCCLD_STREAM_SLOTS)
-		wanted.is_found = true;
-}
-
-/* With `mutex`. */
-static bool is_queued(uint64_t segment)
-{
-	wanted.segment = segment;
-	wanted.is_found = false;
-	hccld_stream_each(stream_look);
-	return wanted.is_found;
-}
-
 /* Takes one out of the list that is not named any more; NULL: none. */
 static struct hccld_notify *leaving_take(void)
 {
 	struct hccld_notify **at = &leaving, *notify;
 
 	pthread_mutex_lock(&mutex);
-	while (*at && is_open(*at) && is_queued((*at)->place.segment))
+	while (*at && is_open(*at) && hccld_notify_is_queued((*at)->place.segment))
 		at = &(*at)->next;
 	notify = *at;
 	if (notify)
@@ -266,7 +233,7 @@ int hccld_notify_new(struct hccld_context *context, bool is_counting, void **ret
 		notify.place.offset = notify.id * sizeof(struct notify_slot);
 		*ret_handle = notify_enter(&notify);
 		if (!*ret_handle) {
-			(void)hccld_notify_request_free(notify.context_id, notify.id);
+			(void)hccld_notify_request_free(notify.context_id, notify.id, false);
 			r = too_many();
 		}
 	}
@@ -288,7 +255,7 @@ static int notify_finish(struct hccld_notify *notify)
 		return 0;
 	}
 	if (is_open(notify))
-		r = hccld_notify_request_free(notify->context_id, notify->id);
+		r = hccld_notify_request_free(notify->context_id, notify->id, !hccld_notify_is_recorded(&notify->place));
 	/* the device was reset meanwhile, and took it along */
 	if (r < 0 && !is_open(notify)) {
 		hccld_error_forget();

@@ -38,7 +38,7 @@ int hccld_notify_request_new(struct hccld_context *context, bool is_counting, ui
 	return r;
 }
 
-int hccld_notify_request_free(uint64_t context, uint32_t id)
+int hccld_notify_request_free(uint64_t context, uint32_t id, bool ends_waits)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__FreeNotifies free_notifies = HCCLD__CONTROL__FREE_NOTIFIES__INIT;
@@ -50,6 +50,7 @@ int hccld_notify_request_free(uint64_t context, uint32_t id)
 		return r;
 	free_notifies.context = context;
 	free_notifies.first = id;
+	free_notifies.ends_waits = ends_waits;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_FREE_NOTIFIES;
 	request.free_notifies = &free_notifies;
 	return hccld_call_simple(session->connection, &request);

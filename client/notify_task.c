@@ -3,6 +3,7 @@
 
 #include "client/session.h"
 #include "client/stream.h"
+#include "client/stream_state.h"
 #include "proto/feature.h"
 
 static int submit(struct hccld_stream *stream, enum task_kind kind, const struct hccld_notify_place *place, uint32_t mode,
@@ -41,4 +42,59 @@ int hccld_notify_submit_wait(struct hccld_stream *stream, const struct hccld_not
 	if (r == 0)
 		hccld_stream_entangle();
 	return r;
+}
+
+/* ---- what is queued ---- */
+
+/* For hccld_stream_each(), which calls in this thread. */
+static _Thread_local struct {
+	uint64_t segment, offset;
+	bool any_place;		/* of the segment, by a wait or a record; else a record of the one at `offset` */
+	bool is_found;
+} wanted;
+
+static bool task_is_wanted(const struct task *task, const struct item *item)
+{
+	if (wanted.any_place)
+		return (task->kind == TASK_NOTIFY_RECORD || task->kind == TASK_NOTIFY_WAIT) && item->segment == wanted.segment;
+	return task->kind == TASK_NOTIFY_RECORD && item->segment == wanted.segment && item->offset == wanted.offset;
+}
+
+static void stream_look(struct hccld_stream *stream)
+{
+	const struct stream_ring *ring = stream->ring;
+	uint64_t begin = stream_completed(stream), position = begin;
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+
+	while (position < tail && tail - begin <= HCCLD_STREAM_SLOTS) {
+		const struct task *task = &ring->slots[position % HCCLD_STREAM_SLOTS].task;
+		const struct item *item = &ring->slots[(position + 1) % HCCLD_STREAM_SLOTS].item;
+
+		if (task_is_wanted(task, item))
+			wanted.is_found = true;
+		if (!task->slot_count)
+			break;
+		position += task->slot_count;
+	}
+	/* slots were written anew while we looked */
+	if (atomic_load_explicit(&ring->tail, memory_order_acquire) - begin > HCCLD_STREAM_SLOTS)
+		wanted.is_found = true;
+}
+
+bool hccld_notify_is_queued(uint64_t segment)
+{
+	wanted.segment = segment;
+	wanted.any_place = true;
+	wanted.is_found = false;
+	hccld_stream_each(stream_look);
+	return wanted.is_found;
+}
+
+bool hccld_notify_is_recorded(const struct hccld_notify_place *place)
+{
+	wanted.segment = place->segment;
+	wanted.offset = place->offset;
+	wanted.any_place = wanted.is_found = false;
+	hccld_stream_each(stream_look);
+	return wanted.is_found;
 }

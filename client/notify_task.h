@@ -27,3 +27,8 @@ int hccld_notify_submit_record(struct hccld_stream *stream, const struct hccld_n
  */
 int hccld_notify_submit_wait(struct hccld_stream *stream, const struct hccld_notify_place *place, enum notify_compare compare,
 			     uint32_t operand, uint32_t mask, bool clears, uint32_t timeout_ms);
+
+/* Is a task queued on a stream of this process that names @segment, an import? */
+bool hccld_notify_is_queued(uint64_t segment);
+/* Is a record of @place? */
+bool hccld_notify_is_recorded(const struct hccld_notify_place *place);

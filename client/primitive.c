@@ -26,7 +26,7 @@ static _Atomic uint64_t wait_seconds = SECONDS_UNSET;
 int hccld_primitive_copy(const char *function, uint64_t handle, void *to, const void *from, uint64_t bytes)
 {
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
-	int r = hccld_thread_get(handle, &thread);
+	int r = hccld_thread_get(function, handle, &thread);
 
 	if (r < 0 || bytes == 0 || to == from)
 		return r;
@@ -55,18 +55,18 @@ int hccld_primitive_check_reduction(const char *function, uint32_t type, uint32_
 int hccld_primitive_reduce(const char *function, uint64_t handle, void *to, const void *from, uint64_t count, uint32_t type, uint32_t op)
 {
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
-	int r = hccld_thread_get(handle, &thread);
+	int r = hccld_thread_get(function, handle, &thread);
 
 	if (r == 0)
 		r = hccld_primitive_check_reduction(function, type, op);
 	return r < 0 ? r : hccld_reduce_submit(thread->stream, to, from, count, type, op);
 }
 
-int hccld_primitive_fence(uint64_t handle)
+int hccld_primitive_fence(const char *function, uint64_t handle)
 {
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
 
-	return hccld_thread_get(handle, &thread);
+	return hccld_thread_get(function, handle, &thread);
 }
 
 /* ---- notifies ---- */
@@ -93,10 +93,10 @@ int hccld_primitive_record_thread(const char *function, uint64_t handle, uint64_
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
 	CLEANUP(hccld_thread_putp) struct hccld_thread *other = NULL;
 	struct hccld_notify_place place;
-	int r = hccld_thread_get(handle, &thread);
+	int r = hccld_thread_get(function, handle, &thread);
 
 	if (r == 0)
-		r = hccld_thread_get(other_handle, &other);
+		r = hccld_thread_get(function, other_handle, &other);
 	if (r == 0)
 		r = hccld_thread_notify(other, function, index, &place);
 	return r < 0 ? r : record(thread, &place);
@@ -106,7 +106,7 @@ int hccld_primitive_wait_thread(const char *function, uint64_t handle, uint32_t 
 {
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
 	struct hccld_notify_place place;
-	int r = hccld_thread_get(handle, &thread);
+	int r = hccld_thread_get(function, handle, &thread);
 
 	if (r == 0)
 		r = hccld_thread_notify(thread, function, index, &place);
@@ -129,7 +129,7 @@ int hccld_primitive_record_id(const char *function, uint64_t handle, uint64_t id
 {
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
 	struct hccld_notify_place place;
-	int r = hccld_thread_get(handle, &thread);
+	int r = hccld_thread_get(function, handle, &thread);
 
 	if (r == 0)
 		r = place_by_id(function, thread, id, &place);
@@ -140,7 +140,7 @@ int hccld_primitive_wait_id(const char *function, uint64_t handle, uint64_t id, 
 {
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
 	struct hccld_notify_place place;
-	int r = hccld_thread_get(handle, &thread);
+	int r = hccld_thread_get(function, handle, &thread);
 
 	if (r == 0)
 		r = place_by_id(function, thread, id, &place);
@@ -176,11 +176,11 @@ int hccld_primitive_set_acquire_timeout(const char *function, float seconds)
 	return seconds_check(function, seconds, &whole);
 }
 
-int hccld_primitive_wait_timeout(uint64_t handle, uint32_t *ret_seconds)
+int hccld_primitive_wait_timeout(const char *function, uint64_t handle, uint32_t *ret_seconds)
 {
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
 	uint64_t seconds = atomic_load_explicit(&wait_seconds, memory_order_relaxed);
-	int r = hccld_thread_get(handle, &thread);
+	int r = hccld_thread_get(function, handle, &thread);
 
 	if (r < 0)
 		return r;

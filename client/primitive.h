@@ -27,11 +27,11 @@ int hccld_primitive_wait_thread(const char *function, uint64_t thread, uint32_t 
 int hccld_primitive_record_id(const char *function, uint64_t thread, uint64_t id);
 int hccld_primitive_wait_id(const char *function, uint64_t thread, uint64_t id, uint32_t timeout_s);
 /* Is it a thread? */
-int hccld_primitive_fence(uint64_t thread);
+int hccld_primitive_fence(const char *function, uint64_t thread);
 
 /* The process's default for waits, in whole seconds, 0: none. That of HCCL until it is set: a thread of the CPU waits a little longer. */
 int hccld_primitive_set_wait_timeout(const char *function, float seconds);
-int hccld_primitive_wait_timeout(uint64_t thread, uint32_t *ret_seconds);
+int hccld_primitive_wait_timeout(const char *function, uint64_t thread, uint32_t *ret_seconds);
 /* Acquiring a thread does not wait here: the value is looked at, and that is all. */
 int hccld_primitive_set_acquire_timeout(const char *function, float seconds);
 uint32_t hccld_primitive_timeout_ms(uint32_t seconds);

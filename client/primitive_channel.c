@@ -15,10 +15,10 @@
 #include "proto/cleanup.h"
 
 /* The thread of a handle, or, for handle 0, the one that the communicator has for what is queued without. Pinned. */
-static int thread_get(const struct hccld_channel *channel, uint64_t handle, struct hccld_thread **ret_thread)
+static int thread_get(const char *function, const struct hccld_channel *channel, uint64_t handle, struct hccld_thread **ret_thread)
 {
 	if (handle)
-		return hccld_thread_get(handle, ret_thread);
+		return hccld_thread_get(function, handle, ret_thread);
 	return hccld_thread_take_own(channel->comm, HCCLD_THREAD_ISSUE, ret_thread);
 }
 
@@ -103,11 +103,15 @@ int hccld_primitive_transfer(const char *function, uint64_t thread_handle, uint6
 
 	r = hccld_channel_get(function, channel_handle, &channel);
 	if (r == 0)
-		r = thread_get(channel, thread_handle, &thread);
+		r = thread_get(function, channel, thread_handle, &thread);
 	if (r == 0)
 		r = hccld_comm_check_running(channel->comm, &epoch);
-	if (r == 0)
+	if (r == 0) {
 		r = hccld_channel_check(channel, function);
+		/* for HcclGetCommAsyncError: a watchdog is told, too */
+		if (r < 0)
+			atomic_store_explicit(&channel->comm->call_failed, status_cause(r), memory_order_relaxed);
+	}
 	for (uint32_t i = 0; i < count && r == 0; i++)
 		r = transfer_do(function, channel, &transfers[i], NULL);
 	for (uint32_t i = 0; i < count && r == 0; i++)
@@ -142,7 +146,7 @@ int hccld_primitive_wait_channel(const char *function, uint64_t thread_handle, u
 	int r = hccld_channel_get(function, channel_handle, &channel);
 
 	if (r == 0)
-		r = hccld_thread_get(thread_handle, &thread);
+		r = hccld_thread_get(function, thread_handle, &thread);
 	return r < 0 ? r : wait_submit(function, channel, thread, index, timeout_s);
 }
 
@@ -171,7 +175,7 @@ int hccld_primitive_fence_channel(const char *function, uint64_t thread_handle, 
 	CLEANUP(hccld_thread_putp) struct hccld_thread *thread = NULL;
 	int r = hccld_channel_get(function, channel_handle, &channel);
 
-	return r < 0 ? r : hccld_thread_get(thread_handle, &thread);
+	return r < 0 ? r : hccld_thread_get(function, thread_handle, &thread);
 }
 
 int hccld_primitive_drain(const char *function, uint64_t channel_handle)
@@ -182,6 +186,6 @@ int hccld_primitive_drain(const char *function, uint64_t channel_handle)
 
 	r = hccld_channel_get(function, channel_handle, &channel);
 	if (r == 0)
-		r = thread_get(channel, 0, &thread);
+		r = thread_get(function, channel, 0, &thread);
 	return r < 0 ? r : hccld_stream_wait(thread->stream, -1);
 }

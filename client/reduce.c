@@ -129,8 +129,8 @@ int hccld_reduce_submit_at(struct hccld_stream *stream, void *to, const struct h
 	if (r < 0)
 		return r;
 	if (!arithmetic_has(type, op))
-		return hccld_error(CAUSE_NOT_SUPPORTED, "the reduction %u of elements of type %s (%u) is not there", op, data_type_name(type),
-				   type);
+		return hccld_error(CAUSE_NOT_SUPPORTED, "reduction %u (HcclReduceOp) of elements of type %s (%u) is not supported; expected sum, min or max of integers or floats of 8 to 64 bit", op,
+				   data_type_name(type), type);
 	if (!count)
 		return 0;
 	if (count > HCCLD_COUNT_MAX)

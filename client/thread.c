@@ -201,11 +201,11 @@ static int room_check(const struct hccld_comm *comm, const char *function, uint3
 
 	/* as HCCL: what can never be had is a wrong argument once it has given something */
 	if (held.threads && (count > HCCLD_THREADS_PER_COMM || notify_count > HCCLD_THREAD_NOTIFIES_PER_COMM))
-		return hccld_error(CAUSE_ARGUMENT, "%s: %u threads with %u notifies each; expected at most %u threads and %u notifies",
+		return hccld_error(CAUSE_ARGUMENT, "%s: threadNum is %u, notifies of each %u; expected at most %u threads and %u notifies",
 				   function, count, notify_count, HCCLD_THREADS_PER_COMM, HCCLD_THREAD_NOTIFIES_PER_COMM);
 	if (count > HCCLD_THREADS_PER_COMM || held.streams + count > HCCLD_THREADS_PER_COMM)
 		return hccld_error(CAUSE_STREAMS,
-				   "%s: communicator %s has %u threads, %u asked; a communicator has at most %u: destroy it, or use them again",
+				   "%s: threads of communicator %s: %u, and %u asked; a communicator has at most %u: destroy it, or use them again",
 				   function, comm->name, held.streams, count, HCCLD_THREADS_PER_COMM);
 	if (notify_count > HCCLD_THREAD_NOTIFIES_PER_COMM ||
 	    held.notifies + (count ? count : 1) * notify_count > HCCLD_THREAD_NOTIFIES_PER_COMM)
@@ -389,7 +389,7 @@ int hccld_threads_allocate(uint32_t engine, uint32_t count, const uint32_t *noti
 
 static int free_check(uint64_t handle, struct hccld_thread **ret_thread)
 {
-	int r = hccld_thread_get(handle, ret_thread);
+	int r = hccld_thread_get("HcommThreadFree", handle, ret_thread);
 
 	if (r == -EBADF)
 		return hccld_error(CAUSE_NOT_FOUND, "HcommThreadFree: thread is %#llx: that is no thread of this process, or it has ended",

@@ -78,8 +78,10 @@ int hccld_threads_free(const uint64_t *handles, uint32_t count);
 int hccld_thread_take_own(struct hccld_comm *comm, enum hccld_thread_kind kind, struct hccld_thread **ret_thread);
 void hccld_thread_release(struct hccld_thread *thread);
 
+/* For texts: "AICPU". */
+const char *hccld_engine_name(uint32_t engine);
 /* Pins the thread of a handle until hccld_thread_put(). -EBADF: there is none, or its stream was destroyed. */
-int hccld_thread_get(uint64_t handle, struct hccld_thread **ret_thread);
+int hccld_thread_get(const char *function, uint64_t handle, struct hccld_thread **ret_thread);
 void hccld_thread_put(struct hccld_thread *thread);
 static inline void hccld_thread_putp(struct hccld_thread **thread)
 {

@@ -5,6 +5,7 @@
 
 #include "client/error.h"
 #include "client/stream.h"
+#include "proto/channel.h"
 
 #define PINS (THREAD_ALIVE - 1)
 #define HANDLE_MARK 0x5448ull /* top 16 bits: no address of a program looks like this */
@@ -37,14 +38,19 @@ uint64_t hccld_thread_handle(const struct hccld_thread *thread)
 	return HANDLE_MARK << 48 | (generation & GENERATION_MASK) << 16 | (uint64_t)(thread - hccld_thread_places);
 }
 
-static int handle_error(uint64_t handle)
+const char *hccld_engine_name(uint32_t engine)
 {
-	return hccld_error(CAUSE_BAD_HANDLE,
-			   "thread is %#llx: that is no thread of this process, or it ended with its communicator, stream or device",
-			   (unsigned long long)handle);
+	return channel_engine_name(engine);
 }
 
-int hccld_thread_get(uint64_t handle, struct hccld_thread **ret_thread)
+static int handle_error(const char *function, uint64_t handle)
+{
+	return hccld_error(CAUSE_BAD_HANDLE,
+			   "%s: thread is %#llx: that is no thread of this process, or it ended with its communicator, stream or device",
+			   function, (unsigned long long)handle);
+}
+
+int hccld_thread_get(const char *function, uint64_t handle, struct hccld_thread **ret_thread)
 {
 	const uint64_t generation = handle >> 16 & GENERATION_MASK;
 	struct hccld_thread *thread;
@@ -54,17 +60,17 @@ int hccld_thread_get(uint64_t handle, struct hccld_thread **ret_thread)
 	if (r < 0)
 		return r;
 	if (handle >> 48 != HANDLE_MARK || (handle & 0xffff) >= THREAD_PLACES)
-		return handle_error(handle);
+		return handle_error(function, handle);
 	thread = &hccld_thread_places[handle & 0xffff];
 	word = atomic_load_explicit(&thread->word, memory_order_relaxed);
 	do {
 		if (word >> 32 != generation || !(word & THREAD_ALIVE))
-			return handle_error(handle);
+			return handle_error(function, handle);
 		/* acquire: the fields are as they were when THREAD_ALIVE was set */
 	} while (!atomic_compare_exchange_weak_explicit(&thread->word, &word, word + 1, memory_order_acquire, memory_order_relaxed));
 	if (!hccld_stream_is(thread->stream, thread->stream_serial)) {
 		hccld_thread_put(thread);
-		return handle_error(handle);
+		return handle_error(function, handle);
 	}
 	*ret_thread = thread;
 	return 0;

@@ -130,6 +130,8 @@ static int wait_asleep(struct hccld_stream *stream, const struct hccld_session *
 
 int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, uint64_t deadline)
 {
+	/* its place may be another's afterwards */
+	const bool is_of_thread = stream->is_of_thread;
 	struct hccld_session *session;
 	uint64_t start;
 	int r;
@@ -152,7 +154,8 @@ int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, ui
 	atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
 	if (r == 0 && !stream_is_alive(stream))
 		return hccld_error(CAUSE_ABORTED,
-				   "the stream was destroyed while a thread waited for it");
+				   is_of_thread ? "the communicator (HcclCommDestroy), or the thread (HcommThreadFree) that the stream belongs to, was destroyed while it was waited for"
+						: "the stream was destroyed while a thread waited for it");
 	return r;
 }
 

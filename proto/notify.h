@@ -42,8 +42,8 @@ enum notify_compare {
 struct notify_slot {
 	_Atomic uint64_t word;		/* count << 32 | value */
 	_Atomic uint32_t waiter;	/* 1 + index of a context in the yard, 0: none */
-	/* enum cause, 0: none. Of a channel of which one end has gone, the peer's or the own: nobody will record it, and a wait that finds
-	 * nothing ends with this. By the control thread; the executor is rung afterwards. */
+	/* enum cause, 0: none. Nobody will record it (an end of its channel has gone, or it was freed), and a wait that finds nothing ends with
+	 * this. By the control thread; the executor is rung afterwards. 0 again when the id is handed out. */
 	_Atomic uint32_t failed;
 	uint32_t reserved[12];
 };

@@ -193,7 +193,8 @@ static int notify_text(const struct fault *fault, char *buffer, size_t size)
 		return snprintf(buffer, size, "%s will not be recorded: the %s of the channel that it belongs to has %s", name,
 				fault->cause == CAUSE_PEER_DEAD ? "process at the other end" : "other end",
 				fault->cause == CAUSE_PEER_DEAD ? "ended" : "been closed");
-	return snprintf(buffer, size, "a notify was destroyed with its device or channel before the stream got to it");
+	return snprintf(buffer, size, "%s was freed (by aclrtDestroyNotify, or with its thread, channel, communicator or device) before a queued task that names it was done",
+			fault->number ? name : "a notify");
 }
 
 static int reduction_text(const struct fault *fault, char *buffer, size_t size)

@@ -148,7 +148,7 @@ static bool teardown_run(struct engine *engine, void *arg)
 		engine_rank_resume(engine, rank_view(teardown->resumed));
 	return run_streams(teardown, engine) && run_ranks(teardown, engine) &&
 	       run_contexts(teardown, engine) && run_segments(teardown, engine) &&
-	       (list_is_empty(&teardown->channels) || engine_retired_detach(engine)) &&
+	       ((list_is_empty(&teardown->channels) && list_is_empty(&teardown->threads)) || engine_retired_detach(engine)) &&
 	       (!teardown->settle ||
 		engine_memory_detach(engine, teardown->settle, teardown->settle_bytes));
 }

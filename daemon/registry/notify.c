@@ -330,6 +330,9 @@ void notifies_close(struct notifies *notifies)
 	struct record_notifies *record =
 		records_get(context->session->registry->records, RECORD_NOTIFIES, notifies->record);
 
+	/* before the record: who finds it closed finds waits ended. With the context all that may wait goes, too */
+	if (notifies->purpose > NOTIFY_COUNTING && context->session->contexts[context->device] == context)
+		notifies_fail(notifies, CAUSE_ABORTED);
 	notifies->is_closing = true;
 	/* the next process finds it closed, and takes the imports away that this one has not */
 	atomic_store_explicit(&record->is_closing, 1, memory_order_release);
@@ -512,8 +515,13 @@ int notifies_restore(struct context *context, uint32_t index)
 
 void notifies_fail(const struct notifies *notifies, enum cause cause)
 {
-	for (uint32_t i = 0; i < notifies->count; i++)
-		atomic_store_explicit(&notify_slot_at(notifies->context, notifies->first + i)->failed, cause, memory_order_release);
+	for (uint32_t i = 0; i < notifies->count; i++) {
+		uint32_t none = CAUSE_NONE;
+
+		/* the first cause is what helps */
+		atomic_compare_exchange_strong_explicit(&notify_slot_at(notifies->context, notifies->first + i)->failed, &none, cause,
+							memory_order_release, memory_order_relaxed);
+	}
 }
 
 /* ---- words ---- */

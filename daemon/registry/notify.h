@@ -82,7 +82,10 @@ struct notifies *notifies_find(struct context *context, uint32_t first);
 struct notifies *notifies_of(struct context *context, uint32_t id);
 /* Do [@offset, @offset + @bytes) of the context's notify segment hold places of one open range, and nothing else? */
 bool notifies_are_at(struct context *context, uint64_t offset, uint64_t bytes);
-/* Once; then notifies_lose(), before the engine makes a pass. */
+/*
+ * Once; then notifies_lose(), before the engine makes a pass. Waits for those of threads and channels end: who would record them goes, too.
+ * Those of notifies of the program do so by notifies_fail(), if it has no record queued that they may wait for.
+ */
 void notifies_close(struct notifies *notifies);
 /* Imports and keys of all that are closed are void: one look at them, however many are closed. */
 void notifies_lose(struct context *context);

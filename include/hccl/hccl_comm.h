@@ -137,7 +137,10 @@ HcclResult HcclCommInitAll(uint32_t ndev, int32_t *devices, HcclComm *comms) HCO
 
 /*
  * Reports the first error of queued operations in *asyncError: HCCL_SUCCESS, HCCL_E_REMOTE (a
- * peer died or failed), HCCL_E_SUSPENDING, or what the operation failed with.
+ * peer died or failed), HCCL_E_SUSPENDING, or what the operation failed with. HCCL_E_REMOTE also
+ * when a rank's process ended without HcclCommDestroy, or a call failed for a channel whose other
+ * end has gone, before anything queued failed: aclGetRecentErrMsg names the rank that died.
+ * HcclCommResume forgets errors, and ranks that were dead by then.
  */
 HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult *asyncError) HCOMM_WEAK_SYMBOL;
 

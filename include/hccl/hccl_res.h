@@ -57,8 +57,9 @@ HcclResult HcclGetHcclBuffer(HcclComm comm, void **buffer, uint64_t *size);
 
 /*
  * Creates @threadNum queues with @notifyNumPerThread notifies each; @threads has threadNum
- * elements. At most 40 threads and 64 notifies per communicator: HCCL_E_UNAVAIL beyond; threadNum
- * 0: HCCL_E_PARA.
+ * elements. At most 40 threads and 64 notifies per communicator: HCCL_E_UNAVAIL beyond; a call
+ * that asks for more than that alone, once the communicator has threads, and threadNum 0:
+ * HCCL_E_PARA.
  */
 HcclResult HcclThreadAcquire(HcclComm comm, CommEngine engine, uint32_t threadNum,
 		uint32_t notifyNumPerThread, ThreadHandle *threads);

@@ -29,7 +29,8 @@ typedef void (*HccldHostKernel)(uint32_t block_index, uint32_t block_count, void
  * stream holds as many as its largest queued kernel has blocks, until none is queued. A launch for
  * which not enough are free is refused, and does not wait for others to end.
  *
- * In a block the rules of host functions hold: to wait for its own stream is refused
+ * The threads of blocks have no current device: a block that calls acl functions which need one sets
+ * it (aclrtSetDevice). In a block the rules of host functions hold: to wait for its own stream is refused
  * (ACL_ERROR_RT_STREAM_CONTEXT). A kernel that is queued does not run if its stream ends before, is
  * aborted, or has stopped at an error. One that runs is never interrupted: if its stream is
  * destroyed by force, or its device reset by force, it goes on, and the device memory that it uses

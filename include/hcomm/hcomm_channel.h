@@ -3,6 +3,9 @@
  * Channels of an endpoint, without a communicator. Library libhcomm.so; programs for 9.0 get it
  * through hcomm_res.h. The caller ends what it creates; any thread; results are values of
  * HcclResult; NULL: HCCL_E_PTR; unknown handle: HCCL_E_NOT_FOUND.
+ *
+ * hccld has none of these so far, they answer HCCL_E_NOT_SUPPORT: channels are those of communicators
+ * (HcclChannelAcquire).
  */
 #pragma once
 

@@ -6,9 +6,16 @@
  * A function with OnThread queues its work on @thread and returns; work takes effect in order per
  * thread. A remote address lies in memory that the channel knows. len counts bytes, count elements
  * of dataType; time-outs are seconds, 0 and UINT32_MAX mean for ever. Results are values of
- * HcclResult: handle 0 or address NULL gives HCCL_E_PTR, what is out of range HCCL_E_PARA. Memory
- * stays the caller's and must live until the work is done. Different OS threads may use different
- * threads and channels at the same time.
+ * HcclResult: handle 0 or address NULL gives HCCL_E_PTR, what is out of range HCCL_E_PARA; an index
+ * that a thread has no notify for HCCL_E_PTR. Memory stays the caller's and must live until the
+ * work is done. Different OS threads may use different threads and channels at the same time.
+ *
+ * A notify is binary: recorded twice before a wait, it is recorded once, and the second is lost. Who
+ * records it often waits for an answer in between.
+ *
+ * Reductions: HCOMM_REDUCE_SUM, MAX and MIN of INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32,
+ * UINT64, FP16, BFP16, FP32 and FP64, at multiples of the element's size; others give
+ * HCCL_E_NOT_SUPPORT.
  */
 #pragma once
 
@@ -113,13 +120,13 @@ typedef struct HcommBatchTransferDesc {
 
 /* Copies local memory; len 0 does nothing. */
 int32_t HcommLocalCopyOnThread(ThreadHandle thread, void *dst, const void *src, uint64_t len);
-/* dst[i] = dst[i] op src[i] in local memory. */
+/* dst[i] = dst[i] op src[i] in local memory; see "Reductions" above. */
 int32_t HcommLocalReduceOnThread(ThreadHandle thread, void *dst, const void *src, uint64_t count,
 		HcommDataType dataType, HcommReduceOp reduceOp);
-/* Signals notify @dstNotifyIdx of @dstThread. */
+/* Signals notify @dstNotifyIdx of @dstThread. HCCL_E_PTR: it has none with that index. */
 int32_t HcommThreadNotifyRecordOnThread(ThreadHandle thread, ThreadHandle dstThread,
 		uint32_t dstNotifyIdx);
-/* Waits for the own notify and resets it. */
+/* Waits for the own notify and resets it. HCCL_E_PTR: there is none with that index. */
 int32_t HcommThreadNotifyWaitOnThread(ThreadHandle thread, uint32_t notifyIdx, uint32_t timeOut);
 /* Signals a notify by the id of aclrtGetNotifyId. */
 int32_t HcommAclrtNotifyRecordOnThread(ThreadHandle thread, uint64_t dstNotifyId);

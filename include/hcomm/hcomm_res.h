@@ -3,6 +3,10 @@
  * Endpoints, their memory and threads, without a communicator. Library libhcomm.so. The caller
  * ends what it creates; any thread; results are values of HcclResult; NULL: HCCL_E_PTR; unknown
  * handle: HCCL_E_NOT_FOUND; sizes in bytes.
+ *
+ * hccld has HcommThreadAlloc, HcommThreadFree and HcommThreadResGetInfo. The others, on endpoints
+ * (HcommEndpoint*, HcommMem*), answer HCCL_E_NOT_SUPPORT: memory of peers is reached by
+ * HcclCommMemReg and HcclChannelAcquire of a communicator.
  */
 #pragma once
 

@@ -295,6 +295,37 @@ TEST(acl_queued_tasks_of_a_destroyed_notify_are_done)
 	job_run(destroy_queued);
 }
 
+/* No record is queued that a wait could be for: it ends, whether the stream has come to it already or not. */
+static void destroy_awaited(void)
+{
+	aclrtNotify notify, other;
+	aclrtStream stream;
+	char text[64];
+	uint32_t id;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	check_ok(aclrtCreateNotify(&other, 0));
+	for (int i = 0; i < 20; i++) {
+		check_ok(aclrtCreateNotify(&notify, 0));
+		check_ok(aclrtGetNotifyId(notify, &id));
+		snprintf(text, sizeof(text), "notify %u was freed", id);
+		check_ok(aclrtWaitAndResetNotify(notify, stream, 0));
+		check_ok(aclrtRecordNotify(other, stream));
+		usleep(i % 2 ? 5000 : 0);
+		check_ok(aclrtDestroyNotify(notify));
+		check_fails(aclrtSynchronizeStreamWithTimeout(stream, 20000), 107022, text);
+		/* the stream has gone on */
+		check_ok(aclrtWaitAndResetNotify(other, stream, 10));
+		check_ok(aclrtSynchronizeStream(stream));
+	}
+}
+
+TEST(acl_a_wait_for_a_destroyed_notify_ends)
+{
+	job_run(destroy_awaited);
+}
+
 /* 10,000 come and go: the number is always the same, so nothing is left of them. */
 static void many(void)
 {

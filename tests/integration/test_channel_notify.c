@@ -185,7 +185,7 @@ static void close_own_end(uint32_t index, HcclRootInfo *shared)
 			wait_for_peer(channel, 0, stream, 0);
 			hccld_channel_put(channel);
 			check_ok(round == 0 ? HcclChannelDestroy(rank.comm, &handle, 1) : HcclCommDestroy(rank.comm));
-			check_fails(aclrtSynchronizeStreamWithTimeout(stream, 20000), 107022, "a notify was destroyed with its device or channel");
+			check_fails(aclrtSynchronizeStreamWithTimeout(stream, 20000), 107022, "was freed (by aclrtDestroyNotify, or with its thread, channel");
 		} else {
 			signal_peer(channel, 1, stream);
 			check_ok(aclrtSynchronizeStream(stream));

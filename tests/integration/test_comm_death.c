@@ -102,10 +102,13 @@ static void body(uint32_t index, HcclRootInfo *shared, enum form form)
 		if (form == BATCH)
 			check_eq_uint(memory[1999], (index ^ 1) + 1);
 	} else {
-		/* rank 2 has nothing to do with the dead one, and no error */
-		usleep(300000);
+		/* rank 2 has nothing to do with the dead one, and no error; who asks for the communicator's is told of it */
+		for (async = HCCL_SUCCESS; async == HCCL_SUCCESS; usleep(10000))
+			check_ok(HcclGetCommAsyncError(rank.comm, &async));
+		check_eq_int(async, HCCL_E_REMOTE);
+		check_str_contains(aclGetRecentErrMsg(), "rank 3, pid");
 		check_ok(HcclGetCommAsyncError(rank.comm, &async));
-		check_eq_int(async, HCCL_SUCCESS);
+		check_str_contains(aclGetRecentErrMsg(), "killed by signal 9 (dead ranks: 1 of 4)");
 		check_ok(aclrtSynchronizeStream(rank.stream));
 	}
 	/* later ones, in all forms */

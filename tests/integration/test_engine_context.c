@@ -205,7 +205,7 @@ static void refuses(void)
 	check_fails(HcclEngineCtxCopy(comm, COMM_ENGINE_CPU, "t", &size, 0, 101), HCCL_E_PARA, "are not in it");
 
 	check_fails(HcclEngineCtxDestroy(NULL, "t", COMM_ENGINE_CPU), HCCL_E_PTR, "comm is NULL");
-	check_fails(HcclEngineCtxDestroy(comm, "t", COMM_ENGINE_AIV), HCCL_E_PARA, "has no context \"t\" of engine 4");
+	check_fails(HcclEngineCtxDestroy(comm, "t", COMM_ENGINE_AIV), HCCL_E_PARA, "has no context \"t\" of engine AIV: it was destroyed");
 	check_fails(HcclEngineCtxDestroy(comm, "t", (CommEngine)6), HCCL_E_PARA, "engine is 6");
 	check_fails(HcclEngineCtxDestroy(comm, too_long, COMM_ENGINE_CPU), HCCL_E_PARA, "more than 255 bytes");
 	check_fails(HcclEngineCtxDestroy(gone, "t", COMM_ENGINE_CPU), HCCL_E_PARA, "was destroyed");

@@ -349,6 +349,7 @@ TEST_TIMEOUT(transfers_one_by_one, 60)
 static void leave_early(struct job_rank *rank)
 {
 	struct pair pair = pair_new(rank, 2);
+	HcclResult async;
 
 	meet(&pair);
 	if (rank->rank == 0) {
@@ -362,6 +363,14 @@ static void leave_early(struct job_rank *rank)
 	check_ok(HcommChannelNotifyWaitOnThread(pair.thread, pair.channel, 0, 0));
 	finish(pair.thread);
 	check_fails(HcommChannelNotifyRecord(pair.channel, 0), HCCL_E_REMOTE, "destroyed the communicator");
+	/* that the other has left is no error; to want something of it is */
+	check_ok(HcclCommSuspend(rank->comm));
+	check_ok(HcclCommResume(rank->comm));
+	check_ok(HcclGetCommAsyncError(rank->comm, &async));
+	check_eq_int(async, HCCL_SUCCESS);
+	check_fails(HcommWriteOnThread(pair.thread, pair.channel, pair.other, pair.own, 8), HCCL_E_REMOTE, "destroyed the communicator");
+	check_ok(HcclGetCommAsyncError(rank->comm, &async));
+	check_eq_int(async, HCCL_E_REMOTE);
 }
 
 static void leavers(void)

@@ -41,7 +41,7 @@ static void *reader(void *arg)
 		uint64_t handle = atomic_load(&newest);
 		struct hccld_thread *thread;
 
-		if (!handle || hccld_thread_get(handle, &thread) < 0)
+		if (!handle || hccld_thread_get("f", handle, &thread) < 0)
 			continue;
 		/* it is whole, and stays so while it is pinned */
 		check_eq_uint(thread->rank, ~thread->comm);
@@ -93,18 +93,18 @@ TEST(handles_that_are_none_are_refused)
 	check_eq_int(hccld_stream_new(context, &stream), 0);
 	thread = thread_make(1);
 	handle = hccld_thread_handle(thread);
-	check_eq_int(hccld_thread_get(handle, &found), 0);
+	check_eq_int(hccld_thread_get("f", handle, &found), 0);
 	check_eq_ptr(found, thread);
 	hccld_thread_put(found);
-	check_eq_int(hccld_thread_get(0, &found), -EBADF);
-	check_eq_int(hccld_thread_get(handle + 1, &found), -EBADF);
-	check_eq_int(hccld_thread_get(handle + (1 << 16), &found), -EBADF);
-	check_eq_int(hccld_thread_get(handle | 0xffff, &found), -EBADF);
-	check_eq_int(hccld_thread_get(UINT64_MAX, &found), -EBADF);
-	check_eq_int(hccld_thread_get((uint64_t)(uintptr_t)thread, &found), -EBADF);
+	check_eq_int(hccld_thread_get("f", 0, &found), -EBADF);
+	check_eq_int(hccld_thread_get("f", handle + 1, &found), -EBADF);
+	check_eq_int(hccld_thread_get("f", handle + (1 << 16), &found), -EBADF);
+	check_eq_int(hccld_thread_get("f", handle | 0xffff, &found), -EBADF);
+	check_eq_int(hccld_thread_get("f", UINT64_MAX, &found), -EBADF);
+	check_eq_int(hccld_thread_get("f", (uint64_t)(uintptr_t)thread, &found), -EBADF);
 	/* its stream is another one by now */
 	check_eq_int(hccld_stream_destroy(stream, true), 0);
-	check_eq_int(hccld_thread_get(handle, &found), -EBADF);
+	check_eq_int(hccld_thread_get("f", handle, &found), -EBADF);
 	check(hccld_thread_take_life(thread));
 	hccld_thread_put(thread);
 	thread = thread_make(2);
