@@ -12,6 +12,7 @@
 #include "proto/limits.h"
 #include "proto/spelling.h"
 
+#define WIDTH 100 /* of the help */
 #define PROBLEMS_TOLD_MAX 100u /* a file of nonsense does not flood the log */
 
 /* Where a field is, if it has the right type. */
@@ -244,11 +245,32 @@ static const char *argument_name(const struct setting *setting)
 	return "";
 }
 
+/* Indented, wrapped at WIDTH columns. */
+static void print_wrapped(const char *text)
+{
+	const int indent = 6;
+	int column = 0;
+
+	while (*text) {
+		int length = (int)strcspn(text, " ");
+
+		if (column && column + 1 + length > WIDTH) {
+			putchar('\n');
+			column = 0;
+		}
+		column += column ? printf(" %.*s", length, text) : printf("%*s%.*s", indent, "", length, text);
+		text += length;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
 void config_print_options(void)
 {
 	for (size_t i = 0; i < config_setting_count; i++) {
 		const struct setting *setting = &config_settings[i];
-		char option[64], left[160], allowed[256];
+		char option[64], left[160], allowed[256], text[1024];
+		bool is_told = setting->type == SETTING_INTEGER || setting->type == SETTING_CHOICE;
 
 		setting_option(setting, option, sizeof(option));
 		setting_describe(setting, allowed, sizeof(allowed));
@@ -256,9 +278,9 @@ void config_print_options(void)
 			snprintf(left, sizeof(left), "--%s, --no-%s", option, option);
 		else
 			snprintf(left, sizeof(left), "--%s%s", option, argument_name(setting));
-		printf("  %s\n      %s", left, setting->help);
-		if (setting->type == SETTING_INTEGER || setting->type == SETTING_CHOICE)
-			printf("; %s", allowed);
-		printf(" (default: %s)\n", setting->initial);
+		printf("  %s\n", left);
+		snprintf(text, sizeof(text), "%s%s%s (default: %s)", setting->help, is_told ? "; " : "", is_told ? allowed : "",
+			 setting->initial);
+		print_wrapped(text);
 	}
 }

@@ -219,7 +219,8 @@ int command_comms(int argc, char **argv)
 	static const struct listing listing = {
 		.help = "Usage: hcclctl comms [OPTIONS]\n\n"
 			"Communicators: size, state, connected pairs, memory of the shared region, members. With -v one line\n"
-			"for every member, and how the ranks met and what the program has set. Without being root you see your own.\n",
+			"for every member, and how the ranks met and what the program has set. Without being root you see\n"
+			"your own.\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__COMMS,
 		.takes_verbose = true,
 		.name = "comms",

@@ -18,8 +18,9 @@
 static const char help[] =
 	"Usage: hcclctl config [OPTIONS]\n\n"
 	"Every setting of the running daemon: its value, where that comes from, and what changes it: a reload\n"
-	"(systemctl reload hccld, or SIGHUP) or a restart. Below them the environment variables that a program started\n"
-	"from this shell would read, with the values that would be in effect. With -v also what each is for.\n";
+	"(systemctl reload hccld, or SIGHUP) or a restart. Below them the environment variables that a\n"
+	"program started from this shell would read, with the values that would be in effect. With -v also\n"
+	"what each is for.\n";
 
 static const char *origin_name(Hccld__Control__Setting__Origin origin)
 {

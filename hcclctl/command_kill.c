@@ -17,8 +17,8 @@
 static const char help[] =
 	"Usage: hcclctl kill [OPTIONS] SESSION|pid:PID...\n\n"
 	"Ends sessions, by their numbers ('hcclctl ps') or the processes that have them: what they hold is\n"
-	"freed, and their peers are told who did it. The processes live on; their next calls fail, and say why.\n"
-	"Sessions of other users: as root, or as the daemon's own user.\n\n"
+	"freed, and their peers are told who did it. The processes live on; their next calls fail, and say\n"
+	"why. Sessions of other users: as root, or as the daemon's own user.\n\n"
 	"Exit status: 0 all have ended, 1 at least one has not, 2 wrong usage, 3 no daemon.\n";
 
 static int parse_target(const char *text, Hccld__Control__KillSession *ret_kill)

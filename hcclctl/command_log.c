@@ -19,8 +19,8 @@ static int print_json(const char *level)
 
 static const char help[] =
 	"Usage: hcclctl log LEVEL [OPTIONS]\n\n"
-	"What the daemon logs from now on: error, warning, notice, info or debug; what is less important is left out.\n"
-	"Until it ends or reads its configuration again. For root and the daemon's own user.\n";
+	"What the daemon logs from now on: error, warning, notice, info or debug; what is less important is\n"
+	"left out. Until it ends or reads its configuration again. For root and the daemon's own user.\n";
 
 /* The first argument that is no option, taken out of @argv; NULL: there is none. */
 static const char *take_level(int *argc, char **argv)

@@ -179,14 +179,13 @@ static const struct listing devices = {
 
 static const struct listing uses = {
 	.help = "Usage: hcclctl mem [OPTIONS]\n\n"
-		"The memory that hccld backs: of each device, then of each process and communicator by kind.\n"
-		"DEVICE is what programs allocate on devices, BUFFERS what they have touched of the HCCL buffers of\n"
+		"The memory that hccld backs: of each device, then of each process and communicator by kind. DEVICE\n"
+		"is what programs allocate on devices, BUFFERS what they have touched of the HCCL buffers of\n"
 		"communicators, HOST pinned host memory, SIDE the items of large batches, RINGS the queues of\n"
-		"streams, REGIONS what ranks share and the daemon's own books.\n"
-		"Then what ranks have registered for channels (HcclCommMemReg), and in how many channels it is; and what\n"
-		"processes have of others' memory, by a channel or a key. What lingers is gone, and reads as zeros until\n"
-		"its process lets go of it.\n"
-		"Without being root you see your own; devices are those of all.\n",
+		"streams, REGIONS what ranks share and the daemon's own books. Then what ranks have registered for\n"
+		"channels (HcclCommMemReg), and in how many channels it is; and what processes have of others'\n"
+		"memory, by a channel or a key. What lingers is gone, and reads as zeros until its process lets go of\n"
+		"it. Without being root you see your own; devices are those of all.\n",
 	.kind = HCCLD__CONTROL__LIST__KIND__MEMORY,
 	.name = "memory",
 	.none = "no process is connected",

@@ -86,8 +86,9 @@ int command_notifies(int argc, char **argv)
 {
 	static const struct listing listing = {
 		.help = "Usage: hcclctl notifies [--session SESSION] [--pid PID] [OPTIONS]\n\n"
-			"Notifies, in the ranges in which they were made: process, device, their numbers on it, what they are for (acl,\n"
-			"counting, thread, channel), the value now, and one stream that waits. Without being root you see your own.\n\n"
+			"Notifies, in the ranges in which they were made: process, device, their numbers on it, what they are\n"
+			"for (acl, counting, thread, channel), the value now, and one stream that waits. Without being root\n"
+			"you see your own.\n\n"
 			"      --session SESSION  of this session only\n"
 			"      --pid PID          of this process only\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__NOTIFIES,

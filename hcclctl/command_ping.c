@@ -29,7 +29,8 @@ static const char help[] =
 	"      --local        this node's daemon; there is nothing else to ping yet\n"
 	"      --quiet        no output: the exit status says it all\n"
 	"      --timeout MS   how long it may take (default 5000)\n\n"
-	"Exit status: 0 both answer, 1 the daemon is there and does not answer in time, 2 no daemon, or wrong usage.\n";
+	"Exit status: 0 both answer, 1 the daemon is there and does not answer in time, 2 no daemon, or wrong\n"
+	"usage.\n";
 
 static void print_result(const Hccld__Control__PingReply *reply, uint64_t round_trip_us, bool json)
 {

@@ -136,10 +136,10 @@ static void processes_json(cJSON *array, const Hccld__Control__ListReply *page)
 
 static const struct listing devices = {
 	.help = "Usage: hcclctl resources [OPTIONS]\n\n"
-		"What operators of programs hold: of each device, and by rank, how many ends of channels, notifies and\n"
-		"vector cores are in use, of how many (hccld.conf: notifies_per_device, vector_cores_per_device). What belongs to a\n"
-		"process that has no rank on that device, or several, is shown without a rank. Without being root you\n"
-		"see your own ranks; devices are those of all.\n",
+		"What operators of programs hold: of each device, and by rank, how many ends of channels, notifies\n"
+		"and vector cores are in use, of how many (hccld.conf: notifies_per_device, vector_cores_per_device).\n"
+		"What belongs to a process that has no rank on that device, or several, is shown without a rank.\n"
+		"Without being root you see your own ranks; devices are those of all.\n",
 	.kind = HCCLD__CONTROL__LIST__KIND__RESOURCES,
 	.name = "devices",
 	.none = "there are no devices",

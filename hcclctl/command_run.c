@@ -2,6 +2,7 @@
 /* hcclctl run: options, and which daemon the ranks use. */
 #include <errno.h>
 #include <getopt.h>
+#include <ini.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +25,12 @@
 struct run {
 	uint32_t rank_count, device_count, grace_s;
 	bool private, keep_going, verbose;
+	bool has_devices;      /* --devices */
 	bool daemon_absent;    /* private because none runs */
 	char daemon[PATH_MAX]; /* --daemon, else "" */
 	char *daemon_arguments[DAEMON_ARGUMENTS_MAX + 1];
 	size_t daemon_argument_count;
-	const char *socket;
+	const char *socket, *config_file;
 	char **program;
 };
 
@@ -37,8 +39,8 @@ static void usage(FILE *file)
 	fputs("Usage: hcclctl run -n N [OPTIONS] [--] PROGRAM [ARGUMENTS]\n\n"
 	      "Starts N processes of PROGRAM, one for each rank, and puts \"[rank] \" before each line they print.\n"
 	      "They find in their environment RANK_ID and RANK, RANK_SIZE and WORLD_SIZE, LOCAL_RANK,\n"
-	      "LOCAL_WORLD_SIZE, DEVICE_ID (rank modulo devices), HCCLD_SOCKET, HCCLD_JOB, and in LD_LIBRARY_PATH the\n"
-	      "libraries of this installation. Rank 0 reads standard input unless that is a terminal.\n\n"
+	      "LOCAL_WORLD_SIZE, DEVICE_ID (rank modulo devices), HCCLD_SOCKET, HCCLD_JOB, and in LD_LIBRARY_PATH\n"
+	      "the libraries of this installation. Rank 0 reads standard input unless that is a terminal.\n\n"
 	      "  -n, --ranks N          how many, 1 to 4096\n"
 	      "      --devices D        spread the ranks over D devices (default: all of a running daemon,\n"
 	      "                         8 of a private one)\n"
@@ -111,6 +113,26 @@ static int add_daemon_argument(struct run *run, const char *text)
 	return 0;
 }
 
+/* For ini_parse(): the last number of devices in a file. */
+static int read_devices(void *file_devices, const char *section, const char *name, const char *value)
+{
+	if (strcmp(section, "devices") == 0 && strcmp(name, "devices") == 0)
+		*(uint32_t *)file_devices = (uint32_t)strtoul(value, NULL, 10);
+	return 1;
+}
+
+/* Those of --config do not count: that is told, since its other settings do. The daemon complains of a file that is wrong. */
+static void compare_devices(const struct run *run)
+{
+	uint32_t file_devices = 0;
+
+	if (run->config_file)
+		(void)ini_parse(run->config_file, read_devices, &file_devices);
+	if (file_devices && file_devices != run->device_count)
+		complain("the private daemon has %" PRIu32 " devices (%s), not %" PRIu32 " as in %s: hcclctl run sets the number by --devices",
+			 run->device_count, run->has_devices ? "--devices" : "the default", file_devices, run->config_file);
+}
+
 /* An option of hccld under its own name. */
 static int pass_to_daemon(struct run *run, int place)
 {
@@ -123,6 +145,8 @@ static int pass_to_daemon(struct run *run, int place)
 	r = add_daemon_argument(run, name);
 	if (r == 0 && options[place].has_arg)
 		r = add_daemon_argument(run, optarg);
+	if (strcmp(options[place].name, "config") == 0)
+		run->config_file = optarg;
 	return r;
 }
 
@@ -280,11 +304,13 @@ static int run_job(struct run *run)
 	struct job *job;
 	int r, status = 0;
 
+	run->has_devices = run->device_count != 0;
 	if (!run->device_count)
 		run->device_count = DEVICES_DEFAULT;
 	launch.device_count = run->device_count;
 	if (run->private) {
 		snprintf(devices, sizeof(devices), "%" PRIu32, run->device_count);
+		compare_devices(run);
 		if (add_daemon_argument(run, "--devices") < 0 ||
 		    add_daemon_argument(run, devices) < 0)
 			return STATUS_USAGE;

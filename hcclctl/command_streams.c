@@ -81,9 +81,9 @@ int command_streams(int argc, char **argv)
 {
 	static const struct listing listing = {
 		.help = "Usage: hcclctl streams [--session SESSION] [--pid PID] [OPTIONS]\n\n"
-			"Streams, also those with nothing to do: slots of the ring that are done and queued (a\n"
-			"task may take several), queued tasks, the task at the head, for how long it is there, and what it waits for. Without being root\n"
-			"you see your own.\n\n"
+			"Streams, also those with nothing to do: slots of the ring that are done and queued (a task may take\n"
+			"several), queued tasks, the task at the head, for how long it is there, and what it waits for.\n"
+			"Without being root you see your own.\n\n"
 			"      --session SESSION  of this session only\n"
 			"      --pid PID          of this process only\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__STREAMS,

@@ -87,9 +87,10 @@ int command_threads(int argc, char **argv)
 {
 	static const struct listing listing = {
 		.help = "Usage: hcclctl threads [--session SESSION] [--pid PID] [OPTIONS]\n\n"
-			"Threads (execution queues) that programs have acquired for operators of their own: communicator and rank, the\n"
-			"engine they were asked for, stream and number of notifies, queued tasks, the task at the head of the stream,\n"
-			"for how long it is there, and what it waits for. A stream may have several. Without being root you see your own.\n\n"
+			"Threads (execution queues) that programs have acquired for operators of their own: communicator and\n"
+			"rank, the engine they were asked for, stream and number of notifies, queued tasks, the task at the\n"
+			"head of the stream, for how long it is there, and what it waits for. A stream may have several.\n"
+			"Without being root you see your own.\n\n"
 			"      --session SESSION  of this session only\n"
 			"      --pid PID          of this process only\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__THREADS,

@@ -388,6 +388,18 @@ class Run(Case):
         self.assertIn("--device-memory 1G --soc-name Ascend910B --copy-threads 0 --allow-duplicate-items "
                       "--log-level debug --devices 8", result.stderr)
 
+    def test_devices_of_a_configuration_file_do_not_count(self):
+        path = f"{self.directory}/hccld.conf"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("[devices]\ndevices = 3\n")
+        for arguments, number, why in ((), 8, "the default"), (("--devices", "2"), 2, "--devices"):
+            result = self.run_ranks("-n", "1", "--config", path, *arguments, "true")
+            self.assertEqual(result.returncode, 0)
+            self.assertIn(f"the private daemon has {number} devices ({why}), not 3 as in {path}: hcclctl run sets the number by --devices",
+                          result.stderr)
+        result = self.run_ranks("-n", "1", "--config", path, "--devices", "3", "true")
+        self.assertEqual((result.returncode, result.stderr.count("devices (")), (0, 0))
+
     def test_socket_of_the_private_daemon(self):
         result = self.run_ranks("-n", "1", "--socket", self.socket, "sh", "-c", "echo $HCCLD_SOCKET")
         self.assertEqual((result.returncode, result.stdout), (0, f"[0] {self.socket}\n"))
