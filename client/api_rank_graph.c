@@ -327,7 +327,7 @@ static int check_endpoint(const struct question *question, uint32_t rank, const 
 	    given->loc.device.devPhyId == endpoint.loc.device.devPhyId)
 		return 0;
 	return hccld_error(CAUSE_ARGUMENT,
-			   "%s: endpointDesc is no endpoint of rank %u; those that HcclRankGraphGetLinks and HcclRankGraphGetEndpointDesc give are",
+			   "%s: endpointDesc is no endpoint of rank %u; expected one of HcclRankGraphGetLinks or HcclRankGraphGetEndpointDesc",
 			   question->function, rank);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads of programs' own operators: acquiring and ending them, what they may be given, and what is told otherwise. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -348,6 +349,34 @@ static void leave_with_work(void)
 TEST(a_communicator_ends_while_its_threads_wait)
 {
 	job_run(leave_with_work);
+}
+
+static void *destroy_soon(void *comm)
+{
+	usleep(100000);
+	check_ok(HcclCommDestroy(comm));
+	return NULL;
+}
+
+/* Who waits for it meanwhile is told what ended, not of a stream that the program has not destroyed. */
+static void destroy_while_waited(void)
+{
+	pthread_t destroyer;
+	ThreadHandle own;
+	HcclComm comm;
+
+	check_ok(aclrtSetDevice(0));
+	comm = comm_new();
+	check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 1, &own));
+	check_ok(HcommThreadNotifyWaitOnThread(own, 0, 0));
+	check_eq_int(pthread_create(&destroyer, NULL, destroy_soon, comm), 0);
+	check_fails(aclrtSynchronizeStreamWithTimeout(stream_of(own), 20000), 107022, "communicator");
+	check_eq_int(pthread_join(destroyer, NULL), 0);
+}
+
+TEST(a_communicator_ends_while_its_thread_is_waited_for)
+{
+	job_run(destroy_while_waited);
 }
 
 static void rounds(void)

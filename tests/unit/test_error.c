@@ -112,6 +112,13 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_str_lacks(hccld_error_take(), "device, which");
 }
 
+/* A tag or name of the program does not move the cursor, or look like a line of ours. */
+TEST(error_text_escapes_control_bytes)
+{
+	hccld_error(CAUSE_ARGUMENT, "tag \"%s\" of %s", "x\n\033[31mred\x7f", "\xc3\xa9t\xc3\xa9");
+	check_str_contains(hccld_error_take(), "tag \"x\\x0a\\x1b[31mred\\x7f\" of \xc3\xa9t\xc3\xa9");
+}
+
 TEST(error_text_says_what_this_release_has)
 {
 	const char *got;
@@ -119,6 +126,8 @@ TEST(error_text_says_what_this_release_has)
 	check_eq_int(hccld_unbuilt_hccl("HcclAllReduce"), 5);
 	got = hccld_error_take();
 	check_str_contains(got, " Not_Supported(EI0003): HcclAllReduce is not supported by this release of hccld\n        Solution: Use HcclSend");
+	check_eq_int(hccld_unbuilt_hccl("HcommMemReg"), 5);
+	check_str_contains(hccld_error_take(), "Solution: Use HcclCommMemReg and HcclChannelAcquire");
 	check_eq_int(hccld_unbuilt_acl("aclrtCreateNotify"), 207000);
 	check_str_contains(hccld_error_take(), "Solution: hccld(7) says");
 }
