@@ -546,7 +546,7 @@ aclError aclrtReduceAsync(void *dst, const void *src, uint64_t count, aclrtReduc
 						    __func__, count, element->width));
 	r = hccld_stream_get(stream, &found);
 	if (r == 0)
-		r = hccld_reduce_submit(found, dst, src, count / element->width, element->type, op);
+		r = hccld_reduce_submit(__func__, found, dst, src, count / element->width, element->type, op);
 	return hccld_acl_result(r);
 }
 

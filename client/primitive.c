@@ -59,7 +59,7 @@ int hccld_primitive_reduce(const char *function, uint64_t handle, void *to, cons
 
 	if (r == 0)
 		r = hccld_primitive_check_reduction(function, type, op);
-	return r < 0 ? r : hccld_reduce_submit(thread->stream, to, from, count, type, op);
+	return r < 0 ? r : hccld_reduce_submit(function, thread->stream, to, from, count, type, op);
 }
 
 int hccld_primitive_fence(const char *function, uint64_t handle)

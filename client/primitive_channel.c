@@ -62,7 +62,7 @@ static int move(const char *function, const struct hccld_channel *channel, const
 	if (r < 0)
 		return r;
 	if (transfer->reduces)
-		return hccld_reduce_submit_at(stream, transfer->to, writes ? &remote : NULL, transfer->from, writes ? NULL : &remote,
+		return hccld_reduce_submit_at(function, stream, transfer->to, writes ? &remote : NULL, transfer->from, writes ? NULL : &remote,
 					      transfer->amount, transfer->type, transfer->op);
 	return hccld_memory_copy_on(function, transfer->to, writes ? &remote : NULL, transfer->from, writes ? NULL : &remote,
 				    transfer->amount, stream);

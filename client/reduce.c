@@ -14,6 +14,7 @@
 
 /* What is reduced with what. */
 struct side {
+	const char *function; /* for texts */
 	char *address;
 	const struct hccld_place *given; /* NULL: it is looked up */
 };
@@ -26,19 +27,19 @@ static int side_check(const char *name, const struct side *side, uint64_t bytes,
 	int r;
 
 	if ((uintptr_t)address % width)
-		return hccld_error(CAUSE_ARGUMENT, "%s is %p; expected a multiple of %u, the size of an element of type %s", name, address,
+		return hccld_error(CAUSE_ARGUMENT, "%s: %s is %p; expected a multiple of %u, the size of an element of type %s", side->function, name, address,
 				   width, data_type_name(type));
 	if (side->given)
 		return 0;
 	if (hccld_share_find(address, &place) < 0) {
-		r = hccld_share_lost_error("reduction", address);
+		r = hccld_share_lost_error(side->function, address);
 		return r < 0 ? r
-			     : hccld_error(CAUSE_NOT_DEVICE_MEMORY, "%s is %p, which is not memory of aclrtMalloc or aclrtMallocHost", name,
+			     : hccld_error(CAUSE_NOT_DEVICE_MEMORY, "%s: %s is %p, which is not memory of aclrtMalloc or aclrtMallocHost", side->function, name,
 					   address);
 	}
 	if (bytes > place.available && bytes > hccld_buffer_span(address, bytes))
 		return hccld_error(CAUSE_ARGUMENT,
-				   "%s is %p, whose allocation ends after %" PRIu64 " bytes; the reduction has %" PRIu64 " bytes", name,
+				   "%s: %s is %p, whose allocation ends after %" PRIu64 " bytes; the reduction has %" PRIu64 " bytes", side->function, name,
 				   address, place.available, bytes);
 	return 0;
 }
@@ -104,7 +105,7 @@ static int check(const struct side *to, const struct side *from, uint64_t bytes,
 	int r;
 
 	if (!a || !b)
-		return hccld_error(CAUSE_NULL, "%s is NULL", a ? "src" : "dst");
+		return hccld_error(CAUSE_NULL, "%s: %s is NULL", to->function, a ? "src" : "dst");
 	r = side_check("dst", to, bytes, type);
 	if (r == 0)
 		r = side_check("src", from, bytes, type);
@@ -112,15 +113,15 @@ static int check(const struct side *to, const struct side *from, uint64_t bytes,
 		return r;
 	if (a != b && (a < b ? b - a : a - b) < bytes)
 		return hccld_error(CAUSE_ARGUMENT,
-				   "dst %p and src %p overlap within %" PRIu64 " bytes; they may be the same memory, or not overlap",
-				   to->address, from->address, bytes);
+				   "%s: dst %p and src %p overlap within %" PRIu64 " bytes; they may be the same memory, or not overlap",
+				   to->function, to->address, from->address, bytes);
 	return 0;
 }
 
-int hccld_reduce_submit_at(struct hccld_stream *stream, void *to, const struct hccld_place *to_place, const void *from,
+int hccld_reduce_submit_at(const char *function, struct hccld_stream *stream, void *to, const struct hccld_place *to_place, const void *from,
 			   const struct hccld_place *from_place, uint64_t count, uint32_t type, uint32_t op)
 {
-	const struct side destination = { to, to_place }, source = { (char *)(uintptr_t)from, from_place };
+	const struct side destination = { function, to, to_place }, source = { function, (char *)(uintptr_t)from, from_place };
 	const uint64_t bytes = count * data_type_size(type);
 	struct hccld_session *session;
 	int r;
@@ -129,17 +130,18 @@ int hccld_reduce_submit_at(struct hccld_stream *stream, void *to, const struct h
 	if (r < 0)
 		return r;
 	if (!arithmetic_has(type, op))
-		return hccld_error(CAUSE_NOT_SUPPORTED, "reduction %u (HcclReduceOp) of elements of type %s (%u) is not supported; expected sum, min or max of integers or floats of 8 to 64 bit", op,
+		return hccld_error(CAUSE_NOT_SUPPORTED, "%s: reduction %u (HcclReduceOp) of elements of type %s (%u) is not supported; expected sum, min or max of integers or floats of 8 to 64 bit", function, op,
 				   data_type_name(type), type);
 	if (!count)
 		return 0;
 	if (count > HCCLD_COUNT_MAX)
-		return hccld_error(CAUSE_ARGUMENT, "count is %" PRIu64 "; expected at most %" PRIu64, count, (uint64_t)HCCLD_COUNT_MAX);
+		return hccld_error(CAUSE_ARGUMENT, "%s: count is %" PRIu64 "; expected at most %" PRIu64, function, count, (uint64_t)HCCLD_COUNT_MAX);
 	r = check(&destination, &source, bytes, type);
 	return r < 0 || !stream ? r : submit_pieces(stream, &destination, &source, bytes, type, op);
 }
 
-int hccld_reduce_submit(struct hccld_stream *stream, void *to, const void *from, uint64_t count, uint32_t type, uint32_t op)
+int hccld_reduce_submit(const char *function, struct hccld_stream *stream, void *to, const void *from, uint64_t count, uint32_t type,
+			uint32_t op)
 {
-	return hccld_reduce_submit_at(stream, to, NULL, from, NULL, count, type, op);
+	return hccld_reduce_submit_at(function, stream, to, NULL, from, NULL, count, type, op);
 }

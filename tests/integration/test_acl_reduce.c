@@ -117,7 +117,7 @@ static void wrong_arguments(void)
 	refuse(memory, memory + 64, 0, SUM, ACL_FLOAT, NULL, 107000, "count is 0 bytes; expected a multiple of 4");
 	refuse(memory, memory + 64, 66, SUM, ACL_FLOAT, NULL, 107000, "count is 66 bytes; expected a multiple of 4");
 	refuse(memory + 2, memory + 128, 64, SUM, ACL_FLOAT, NULL, 107000, "expected a multiple of 4, the size of an element of type fp32");
-	refuse(memory, memory + 129, 64, SUM, ACL_INT16, NULL, 107000, "src is ");
+	refuse(memory, memory + 129, 64, SUM, ACL_INT16, NULL, 107000, "aclrtReduceAsync: src is ");
 	refuse(memory, memory + 32, 64, SUM, ACL_FLOAT, NULL, 107000, "they may be the same memory, or not overlap");
 	refuse(memory + 32, memory, 64, SUM, ACL_FLOAT, NULL, 107000, "they may be the same memory, or not overlap");
 	refuse(own, memory, 64, SUM, ACL_INT8, NULL, 107000, "which is not memory of aclrtMalloc or aclrtMallocHost");

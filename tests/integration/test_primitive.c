@@ -154,7 +154,8 @@ static void reductions(void)
 	check_fails(HcommLocalReduceOnThread(thread, a, b, 8, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_RESERVED), HCCL_E_PARA, "reduceOp");
 	check_fails(HcommLocalReduceOnThread(thread, a, b, SIZE / 4 + 4096, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM), HCCL_E_PARA, "ends after");
 	check_fails(HcommLocalReduceOnThread(thread, a, b, UINT64_MAX, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM), HCCL_E_PARA, "count");
-	check_fails(HcommLocalReduceOnThread(thread, a, &thread, 1, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM), HCCL_E_PARA, "src is");
+	check_fails(HcommLocalReduceOnThread(thread, a, &thread, 1, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM), HCCL_E_PARA,
+		    "HcommLocalReduceOnThread: src is");
 	check_fails(HcommLocalReduceOnThread(thread, (char *)a + 1, b, 1, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM), HCCL_E_PARA, "multiple of 4");
 	check_fails(HcommLocalReduceOnThread(thread, a + 1, a, 8, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM), HCCL_E_PARA, "overlap");
 	check_ok(HcommLocalReduceOnThread(thread, a, b, 0, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM));
