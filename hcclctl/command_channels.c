@@ -77,6 +77,7 @@ static void channels_json(cJSON *array, const Hccld__Control__ListReply *page)
 
 int command_channels(int argc, char **argv)
 {
+	static const size_t order[] = { 0, 1, 3 }; /* communicator, rank, peer */
 	static const struct listing listing = {
 		.help = "Usage: hcclctl channels [OPTIONS]\n\n"
 			"The ends of channels (HcclChannelAcquire); a channel has two, one at each rank. STATE: offered waits\n"
@@ -87,6 +88,8 @@ int command_channels(int argc, char **argv)
 		.feature = HCCLD_FEATURE_RESOURCES,
 		.name = "channels",
 		.none = "there is no channel",
+		.order = order,
+		.order_count = sizeof(order) / sizeof(order[0]),
 		.table = channels_table,
 		.rows = channels_rows,
 		.json = channels_json,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hcclctl notifies: who has which of a device's budget, and who waits. */
 #include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "hcclctl/command.h"
 #include "hcclctl/json.h"
@@ -12,7 +14,8 @@ static struct table *notifies_table(const struct options *options)
 {
 	static const struct column columns[] = {
 		{ "PID", COLUMN_RIGHT },   { "PROCESS", COLUMN_LEFT }, { "DEVICE", COLUMN_RIGHT },	{ "IDS", COLUMN_RIGHT },
-		{ "PURPOSE", COLUMN_LEFT }, { "VALUE", COLUMN_RIGHT },	{ "WAITED FOR BY", COLUMN_WRAP },
+		{ "PURPOSE", COLUMN_LEFT }, { "COMMUNICATOR", COLUMN_LEFT }, { "RANK", COLUMN_RIGHT }, { "PEER", COLUMN_RIGHT },
+		{ "VALUE", COLUMN_RIGHT },	{ "WAITED FOR BY", COLUMN_WRAP },
 	};
 
 	return table_new(columns, sizeof(columns) / sizeof(columns[0]));
@@ -37,6 +40,11 @@ static void cell_waiter(struct table *table, const Hccld__Control__Notifies *not
 		table_cell(table, "%s", notifies->is_closing ? "given back; a queued task names it" : "-");
 }
 
+static bool is_of_channel(const Hccld__Control__Notifies *notifies)
+{
+	return *notifies->comm_name && strcmp(notifies->purpose, "channel") == 0;
+}
+
 static void notifies_rows(struct table *table, const Hccld__Control__ListReply *page, const struct options *options)
 {
 	for (size_t i = 0; i < page->n_notifies; i++) {
@@ -48,6 +56,9 @@ static void notifies_rows(struct table *table, const Hccld__Control__ListReply *
 		table_cell(table, "%" PRIu32, notifies->device);
 		cell_ids(table, notifies);
 		table_cell(table, "%s", notifies->purpose);
+		table_cell(table, "%s", *notifies->comm_name ? notifies->comm_name : "-");
+		table_cell(table, *notifies->comm_name ? "%" PRIu32 : "-", notifies->rank);
+		table_cell(table, is_of_channel(notifies) ? "%" PRIu32 : "-", notifies->peer);
 		if (notifies->count == 1)
 			table_cell(table, "%" PRIu32, notifies->value);
 		else
@@ -70,6 +81,12 @@ static void notifies_json(cJSON *array, const Hccld__Control__ListReply *page)
 		json_number(object, "first", notifies->first);
 		json_number(object, "count", notifies->count);
 		json_text(object, "purpose", notifies->purpose);
+		if (*notifies->comm_name) {
+			json_text(object, "comm_name", notifies->comm_name);
+			json_number(object, "rank", notifies->rank);
+		}
+		if (is_of_channel(notifies))
+			json_number(object, "peer", notifies->peer);
 		json_number(object, "value", notifies->value);
 		json_number(object, "set", notifies->set_count);
 		cJSON_AddBoolToObject(object, "given_back", notifies->is_closing);
@@ -87,8 +104,8 @@ int command_notifies(int argc, char **argv)
 	static const struct listing listing = {
 		.help = "Usage: hcclctl notifies [--session SESSION] [--pid PID] [OPTIONS]\n\n"
 			"Notifies, in the ranges in which they were made: process, device, their numbers on it, what they are\n"
-			"for (acl, counting, thread, channel), the value now, and one stream that waits. Without being root\n"
-			"you see your own.\n\n"
+			"for (acl, counting, thread, channel), communicator, rank and peer if they have one, the value now,\n"
+			"and one stream that waits. Without being root you see your own.\n\n"
 			"      --session SESSION  of this session only\n"
 			"      --pid PID          of this process only\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__NOTIFIES,

@@ -71,9 +71,11 @@ int listing_print(const struct listing *listing, struct query *query, const stru
 	r = ask(listing, query, &target);
 	if (r == 0 && target.pages_with_rows && listing->is_optional)
 		putchar('\n');
-	if (r == 0 && target.pages_with_rows)
+	if (r == 0 && target.pages_with_rows) {
+		table_sort(target.table, listing->order, listing->order_count);
 		r = table_print(target.table);
-	else if (r == 0 && !listing->is_optional)
+	}
+	if (r == 0 && !target.pages_with_rows && !listing->is_optional)
 		print_none(listing, query);
 	table_free(target.table);
 	return r;

@@ -23,6 +23,8 @@ struct listing {
 	bool counts_comms; /* what others have of it: communicators; else processes */
 	/* NULL: nothing. Asked first: STATUS_OK, or complained about, and this is the status. */
 	int (*check)(struct query *query);
+	const size_t *order; /* columns of the table that its rows are sorted by; NULL: they are as they come */
+	size_t order_count;
 	struct table *(*table)(const struct options *options);
 	void (*rows)(struct table *table, const Hccld__Control__ListReply *page,
 		     const struct options *options);

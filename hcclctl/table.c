@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "hcclctl/text.h"
 #include "proto/cleanup.h"
@@ -80,6 +81,29 @@ void table_cell(struct table *table, const char *format, ...)
 		return;
 	}
 	table->cell++;
+}
+
+static int cells_compare(struct libscols_cell *a, struct libscols_cell *b, void *data)
+{
+	const char *x = scols_cell_get_data(a), *y = scols_cell_get_data(b);
+	size_t length = x ? strlen(x) : 0, other = y ? strlen(y) : 0;
+
+	if (!length || !other)
+		return (length > 0) - (other > 0);
+	/* numbers have no zeros in front: the longer one is larger */
+	if (strspn(x, "0123456789") == length && strspn(y, "0123456789") == other && length != other)
+		return length < other ? -1 : 1;
+	return strcmp(x, y);
+}
+
+void table_sort(struct table *table, const size_t *columns, size_t count)
+{
+	while (count-- && !table->error) {
+		struct libscols_column *column = scols_table_get_column(table->columns, columns[count]);
+
+		if (scols_column_set_cmpfunc(column, cells_compare, NULL) || scols_sort_table(table->columns, column))
+			table->error = -ENOMEM;
+	}
 }
 
 int table_print(struct table *table)

@@ -22,5 +22,7 @@ struct table *table_free(struct table *table);
 void table_row(struct table *table);
 /* Fills the next cell of the row. Foreign text is made harmless. */
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Rows by these columns, the first counts most; numbers by value, what is equal stays in its order. */
+void table_sort(struct table *table, const size_t *columns, size_t count);
 /* Nothing is printed for a table without rows. -ENOMEM. */
 int table_print(struct table *table);

@@ -3,11 +3,14 @@
 #include "control/control.h"
 #include "control/page.h"
 #include "control/query.h"
+#include "registry/channel.h"
+#include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/notify.h"
 #include "registry/registry.h"
 #include "registry/session.h"
 #include "registry/tenant.h"
+#include "registry/thread.h"
 
 #define LOOKS_MAX (1u << 20) /* at heads of streams, in one reply: those who wait for the rest are not told */
 
@@ -69,6 +72,24 @@ static bool list_waiter(const struct tenant *tenant, const struct notify_slot *s
 	return false;
 }
 
+/* Whose channel or thread they are of. */
+static void add_rank(const struct notifies *notifies, Hccld__Control__Notifies *message)
+{
+	struct session *session = notifies->context->session;
+	const struct channel *channel = notifies->purpose == NOTIFY_OF_CHANNEL ? channel_find(session, notifies->request) : NULL;
+	const struct rank *rank = channel ? channel->rank : NULL;
+
+	if (notifies->purpose == NOTIFY_OF_THREAD)
+		list_for_each(struct thread, thread, &notifies->context->threads, link)
+			if (thread->notifies == notifies)
+				rank = session_rank(session, thread->rank);
+	if (!rank)
+		return;
+	message->comm_name = rank->comm->name;
+	message->rank = rank->rank;
+	message->peer = channel ? channel->peer : 0;
+}
+
 static Hccld__Control__Notifies *list_range(struct request *request, const struct notifies *notifies, uint32_t *left)
 {
 	struct session *session = notifies->context->session;
@@ -86,6 +107,7 @@ static Hccld__Control__Notifies *list_range(struct request *request, const struc
 	message->count = notifies->count;
 	message->purpose = (char *)purpose_name(notifies->purpose);
 	message->is_closing = notifies->is_closing;
+	add_rank(notifies, message);
 	for (uint32_t i = 0; i < notifies->count; i++) {
 		const struct notify_slot *slot = notify_slot_at(notifies->context, notifies->first + i);
 		uint32_t value = notify_value(atomic_load_explicit(&slot->word, memory_order_relaxed));

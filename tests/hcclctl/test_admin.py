@@ -135,9 +135,10 @@ class Streams(Case):
                           (1, 0, 1, "acl", 0, 0, False)])
         self.assertEqual((rows[0]["pid"], rows[0]["waiter_pid"], rows[0]["waited_for"]), (process.pid, process.pid, 0))
         self.assertNotIn("waiter_pid", rows[1])
+        self.assertFalse({"comm_name", "rank", "peer"} & set(rows[1]))
         waiter = [s for s in self.json("streams")["streams"] if s["head"]][0]
         self.assertEqual(waiter["stream"], rows[0]["waiter_stream"])
-        self.assertRegex(self.ctl("notifies").stdout, rf"{process.pid} +\S+ +0 +0 +acl +0 +pid {process.pid} stream {waiter['stream']}")
+        self.assertRegex(self.ctl("notifies").stdout, rf"{process.pid} +\S+ +0 +0 +acl +- +- +- +0 +pid {process.pid} stream {waiter['stream']}")
         self.assertEqual(self.json("notifies", "--pid", str(process.pid))["notifies"], rows)
         self.assertEqual(self.ctl("notifies", "--pid", "1").returncode, 1)
         limits = {limit["name"]: limit for limit in self.json("limits")["tenants"][0]["limits"]}
@@ -164,6 +165,12 @@ class Streams(Case):
         words = f"waits for the other end: rank 1 (pid {pids[1]}) lives and has offered only engine AIV with UB_MEM"
         self.assertEqual(waits["reason"], words)
         self.assertRegex(self.ctl("channels").stdout, rf"0 +{pids[0]} +1 +{pids[1]} +AIV +UB_MEM +complete +3 +3 +400 MiB +1 +1 MiB")
+        ranks = [line.split()[1] for line in self.ctl("channels").stdout.splitlines()[1:] if line.split()[1] in ("0", "1")]
+        self.assertEqual(ranks, ["0", "0", "1"])
+        notifies = {n["rank"]: (n["pid"], n["comm_name"], n["peer"], n["purpose"]) for n in self.json("notifies")["notifies"]}
+        for rank, pid in enumerate(pids):
+            self.assertEqual(notifies[rank], (pid, complete[rank]["comm_name"], 1 - rank, "channel"))
+            self.assertRegex(self.ctl("notifies").stdout, rf"{pid} +\S+ .* channel +{re.escape(complete[rank]['comm_name'])} +{rank} +{1 - rank} ")
         memory = self.json("mem")
         self.assertEqual([(r["pid"], r["rank"], r["tag"], r["kind"], r["bytes"], r["channels"]) for r in memory["registrations"]],
                          [(pid, pids.index(pid), "area", "device", 1 << 20, 1) for pid in [r["pid"] for r in memory["registrations"]]])
