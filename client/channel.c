@@ -462,3 +462,25 @@ bool hccld_channels_lost_at(const void *address, uint32_t *ret_pid)
 	pthread_mutex_unlock(&table_lock);
 	return is_lost;
 }
+
+bool hccld_channel_look(const void *address, struct hccld_channel_owner *ret_owner)
+{
+	const struct hccld_channel_memory *memory = NULL;
+
+	/* the thread that the signal came to may hold it */
+	if (pthread_mutex_trylock(&table_lock))
+		return false;
+	for (uint32_t i = 0; i < used_count && !memory; i++) {
+		const struct hccld_channel *channel = &channels[i];
+
+		if (!(atomic_load_explicit(&channel->word, memory_order_acquire) & ALIVE))
+			continue;
+		memory = memory_at(channel, address, 1);
+		if (!memory)
+			continue;
+		ret_owner->peer = channel->peer;
+		ret_owner->tag = memory == channel->memories ? NULL : channel->tags[memory - channel->memories - 1];
+	}
+	pthread_mutex_unlock(&table_lock);
+	return memory;
+}

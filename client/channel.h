@@ -113,5 +113,11 @@ bool hccld_channels_network_at(const void *address, uint64_t bytes);
 /* ---- memory that is gone (share.h) ---- */
 
 void hccld_channels_lose(uint64_t segment);
+/* Whose memory of a channel is at @address; for a signal handler of a program that is about to end: false also if it cannot be told now. */
+struct hccld_channel_owner {
+	uint32_t peer;
+	const char *tag;	/* of registered memory; NULL: the HCCL buffer */
+};
+bool hccld_channel_look(const void *address, struct hccld_channel_owner *ret_owner);
 /* @ret_pid: of the process it came from. */
 bool hccld_channels_lost_at(const void *address, uint32_t *ret_pid);

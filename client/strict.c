@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/buffer.h"
+#include "client/channel.h"
 #include "client/error.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -36,7 +37,7 @@ static uint32_t open_count;
 /* ---- the line on standard error, async-signal-safe ---- */
 
 struct line {
-	char text[512];
+	char text[768]; /* a tag has 255 */
 	size_t length;
 };
 
@@ -61,8 +62,20 @@ static void line_add_number(struct line *line, uint64_t number, unsigned int bas
 	line_add(line, digits + at);
 }
 
+/* "of the HCCL buffer of rank 1", "of registered memory "tag" of rank 1": that is on none of this process's devices. */
+static void line_add_owner(struct line *line, const struct hccld_channel_owner *owner)
+{
+	line_add(line, owner->tag ? " of registered memory \"" : " of the HCCL buffer");
+	line_add(line, owner->tag ? owner->tag : "");
+	line_add(line, owner->tag ? "\" of rank " : " of rank ");
+	line_add_number(line, owner->peer, 10);
+	line_add(line, ", which a channel has brought");
+}
+
 static void tell(const void *address, const struct hccld_allocation *allocation)
 {
+	struct hccld_channel_owner owner;
+	bool is_peer = allocation->bytes && hccld_channel_look(address, &owner);
 	struct line line = { .length = 0 };
 
 	line_add(&line, "hccld: the program touches device memory at ");
@@ -72,13 +85,17 @@ static void tell(const void *address, const struct hccld_allocation *allocation)
 		line_add_number(&line, (uintptr_t)address - (uintptr_t)allocation->start, 10);
 		line_add(&line, " of ");
 		line_add_number(&line, allocation->bytes, 10);
-		line_add(&line, " allocated at ");
+		line_add(&line, is_peer ? " mapped at " : " allocated at ");
 		line_add_number(&line, (uintptr_t)allocation->start, 16);
 	} else {
 		line_add(&line, ", which is not allocated (freed, or behind the end of an allocation),");
 	}
-	line_add(&line, " on device ");
-	line_add_number(&line, (uint64_t)allocation->device, 10);
+	if (is_peer) {
+		line_add_owner(&line, &owner);
+	} else {
+		line_add(&line, " on device ");
+		line_add_number(&line, (uint64_t)allocation->device, 10);
+	}
 	line_add(&line, "; HCCLD_STRICT_DEVICE forbids that to host code: copy with aclrtMemcpy, or touch it in a host kernel\n");
 	if (write(STDERR_FILENO, line.text, line.length) < 0) {
 		/* nobody reads it */

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hccl/hccl_res.h"
 #include "hccld/host_kernel.h"
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
@@ -157,6 +158,57 @@ static void touch_after_kernel(void)
 	check_ok(HccldLaunchHostKernel(write_after_kernel, 4, &memory, sizeof(memory), NULL));
 	check_ok(aclrtSynchronizeStream(NULL));
 	touch(memory + 3);
+}
+
+/* ---- memory of a peer ---- */
+
+static HcclComm comms[2];
+static bool touches_buffer;
+
+static void *acquire_and_touch(void *arg)
+{
+	const uint32_t rank = (uint32_t)(uintptr_t)arg;
+	CommMem mem = { COMM_MEM_TYPE_DEVICE, device_make((int32_t)rank, 4096), 4096 }, *mems;
+	HcclMemHandle handle;
+	HcclChannelDesc desc;
+	ChannelHandle channel;
+	uint32_t count;
+	uint64_t size;
+	void *buffer;
+	char **tags;
+
+	check_ok(HcclCommMemReg(comms[rank], "area", &mem, &handle));
+	check_ok(HcclChannelDescInit(&desc, 1));
+	desc.remoteRank = rank ^ 1;
+	desc.channelProtocol = COMM_PROTOCOL_HCCS;
+	desc.memHandles = &handle;
+	desc.memHandleNum = 1;
+	check_ok(HcclChannelAcquire(comms[rank], COMM_ENGINE_AIV, &desc, 1, &channel));
+	check_ok(HcclChannelGetRemoteMems(comms[rank], channel, &count, &mems, &tags));
+	check_ok(HcclChannelGetHcclBuffer(comms[rank], channel, &buffer, &size));
+	if (rank == 0)
+		touch(touches_buffer ? (unsigned char *)buffer + 7 : (unsigned char *)mems[0].addr + 6);
+	pause();
+	return NULL;
+}
+
+static void touch_peer(void)
+{
+	int32_t devices[] = { 0, 1 };
+	pthread_t threads[2];
+
+	check_ok(HcclCommInitAll(2, devices, comms));
+	for (uintptr_t i = 0; i < 2; i++)
+		check_eq_int(pthread_create(&threads[i], NULL, acquire_and_touch, (void *)i), 0);
+	pthread_join(threads[0], NULL);
+}
+
+TEST_TIMEOUT(memory_of_a_peer_is_named, 60)
+{
+	check_ends(touch_peer, ", byte 6 of 4096 mapped at 0x");
+	check_ends(touch_peer, " of registered memory \"area\" of rank 1, which a channel has brought; ");
+	touches_buffer = true;
+	check_ends(touch_peer, " of the HCCL buffer of rank 1, which a channel has brought; ");
 }
 
 TEST_TIMEOUT(touching_device_memory_ends_the_program_with_a_line, 60)

@@ -127,6 +127,11 @@ int hccld_share_find(const void *address, struct hccld_place *ret_place)
 	return hccld_buffer_find(address, ret_place);
 }
 
+bool hccld_channel_look(const void *address, struct hccld_channel_owner *ret_owner)
+{
+	return false;
+}
+
 bool hccld_virtual_overlaps(const void *address, uint64_t bytes)
 {
 	return false;
