@@ -12,6 +12,9 @@
  *     ids, so nothing has to be remembered over a restart. Rings that take long are not looked at each time. A client that queues more of them, or hides them in a side buffer, harms
  *     notifies of its own.
  *
+ * Waits among them would be for ever: when a range of a thread or channel is closed, or one of the program with no record queued, its places
+ * say so (`failed`), and waits that find nothing end.
+ *
  * A place is zeroed when its id is handed out, before the record that says so.
  */
 #pragma once

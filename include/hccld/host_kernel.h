@@ -34,7 +34,7 @@ typedef void (*HccldHostKernel)(uint32_t block_index, uint32_t block_count, void
  * (ACL_ERROR_RT_STREAM_CONTEXT). A kernel that is queued does not run if its stream ends before, is
  * aborted, or has stopped at an error. One that runs is never interrupted: if its stream is
  * destroyed by force, or its device reset by force, it goes on, and the device memory that it uses
- * may be gone. exit() does not wait for it.
+ * may be gone; its vector cores are free for others from then on. exit() does not wait for it.
  *
  * ACL_ERROR_INVALID_PARAM: kernel NULL, block_count 0, args NULL with a size;
  * ACL_ERROR_RT_PARAM_INVALID: more blocks than the device has vector cores;
