@@ -554,7 +554,7 @@ typedef enum aclrtIpcMemAttrType {
 	ACL_RT_IPC_MEM_ATTR_ACCESS_LINK = 0,
 } aclrtIpcMemAttrType;
 
-/* Writes the key of a region to @key, which has @len bytes. */
+/* Writes the key of a region, 64 characters and a NUL, to @key, which has @len bytes: at least 65. */
 aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len, uint64_t flags);
 /* Opens another process's region. */
 aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags);
@@ -825,9 +825,9 @@ aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
 aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_t timeout);
 /* Number of a notify. */
 aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId);
-/* Resets @num notifies. */
+/* Resets @num notifies. One is binary: recorded twice before a wait, it is recorded once. */
 aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t num);
-/* Writes the key of a notify to @key, which has @len bytes. */
+/* Writes the key of a notify, 64 characters and a NUL, to @key, which has @len bytes: at least 65. */
 aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_t len, uint64_t flags);
 /* Opens another process's notify. */
 aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key, uint64_t flags);
