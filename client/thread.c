@@ -509,7 +509,8 @@ void hccld_thread_describe_wait(struct hccld_stream *stream, const struct fault 
 	/* the fault has 1 + the id of an own notify */
 	if (fault->number && (name_notify(context, fault->number - 1, name, sizeof(name)) ||
 			      hccld_channel_name_notify(context, fault->number - 1, name, sizeof(name))))
-		snprintf(buffer, size, "stream %u, %s: ", hccld_stream_id(stream), name);
+		snprintf(buffer, size, "stream %u, %s (number %llu of the device): ", hccld_stream_id(stream), name,
+			 (unsigned long long)fault->number - 1);
 	else
 		snprintf(buffer, size, "stream %u: ", hccld_stream_id(stream));
 }

@@ -111,7 +111,7 @@ int place_find(struct batch *batch, uint64_t bytes, struct place *ret_place);
 struct task *task_slot(struct batch *batch);
 /* The end of accesses to memory of @session's segments. */
 void session_guard_end(struct engine *engine, struct view_session *session);
-void meeting_time_out(struct batch *batch, uint64_t waited_ms);
+void meeting_time_out(struct batch *batch, uint64_t limit_ms);
 void context_poll(struct engine *engine, struct view_context *context);
 /* Contexts of the session that wait for an event or a word are looked at again. */
 void session_ring_watchers(struct engine *engine, struct view_session *session);

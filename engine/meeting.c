@@ -338,12 +338,12 @@ int meeting_run(struct batch *batch)
 	}
 }
 
-void meeting_time_out(struct batch *batch, uint64_t waited_ms)
+void meeting_time_out(struct batch *batch, uint64_t limit_ms)
 {
-	struct fault fault = { .cause = CAUSE_EVENT_TIMEOUT, .waited_ms = waited_ms };
+	struct fault fault = { .cause = CAUSE_EVENT_TIMEOUT, .waited_ms = limit_ms };
 
 	if (batch->task.kind == TASK_NOTIFY_WAIT)
-		fault = notify_fault(batch, CAUSE_EXEC_TIMEOUT, waited_ms);
+		fault = notify_fault(batch, CAUSE_EXEC_TIMEOUT, limit_ms);
 	else if (batch->task.kind != TASK_WAIT_EVENT && batch->task.kind != TASK_WAIT_VALUE)
 		return;
 	/* the fault first: killed in between, the next beat does it again */

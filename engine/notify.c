@@ -124,6 +124,23 @@ static void context_await(struct batch *batch, struct notify_slot *slot)
 	batch->engine->awaiting = context;
 }
 
+/* What it waits for, and what is there. */
+static void fault_set_wish(struct fault *fault, struct batch *batch)
+{
+	const struct item *item = batch_item(batch, 0);
+	uint32_t value = 0;
+	int r;
+
+	batch->engine->host.guard_begin();
+	r = engine_notify_value(batch->context->session, read_once(item->segment), read_once(item->offset), &value);
+	session_guard_end(batch->engine, batch->context->session);
+	if (r < 0)
+		return;
+	fault->local_type = (uint8_t)(1 + read_once(item->data_type));
+	fault->local_bytes = atomic_load_explicit(&item->number, memory_order_relaxed);
+	fault->remote_bytes = value;
+}
+
 struct fault notify_fault(struct batch *batch, enum cause cause, uint64_t waited_ms)
 {
 	const struct item *item = batch_item(batch, 0);
@@ -134,6 +151,8 @@ struct fault notify_fault(struct batch *batch, enum cause cause, uint64_t waited
 	/* only the own ones are known by a number */
 	if (segment && !segment->is_import)
 		fault.number = 1 + read_once(item->offset) / sizeof(struct notify_slot);
+	if (cause == CAUSE_EXEC_TIMEOUT)
+		fault_set_wish(&fault, batch);
 	return fault;
 }
 

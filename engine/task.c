@@ -536,7 +536,7 @@ static bool stream_check_timeout(struct engine *engine, struct view_context *con
 	if (now_ns < since || (now_ns - since) / 1000000 < batch.task.timeout_ms)
 		return true;
 	if (!batch.rank)
-		meeting_time_out(&batch, (now_ns - since) / 1000000);
+		meeting_time_out(&batch, batch.task.timeout_ms);
 	else if (batch.task.kind == TASK_BATCH)
 		return batch_time_out(&batch, (now_ns - since) / 1000000, left);
 	else if (batch.task.kind == TASK_BARRIER)

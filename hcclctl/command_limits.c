@@ -53,9 +53,10 @@ static void limit_row(struct table *table, const Hccld__Control__Tenant *tenant,
 		table_cell(table, is_exempt(limit) ? "exempt" : "unlimited");
 		table_cell(table, "-");
 	}
+	/* several ranks may be of one communicator */
 	if (limit->top_pid)
-		table_cell(table, "%" PRIu32 " %s (%s)", limit->top_pid, limit->top_process,
-			   amount(limit, limit->top_held, held));
+		table_cell(table, "%" PRIu32 " %s (%s%s)", limit->top_pid, limit->top_process, amount(limit, limit->top_held, held),
+			   strcmp(limit->name, "communicators") != 0 ? "" : limit->top_held == 1 ? " rank" : " ranks");
 	else
 		table_cell(table, "-");
 	table_cell(table, "%s", limit->setting);

@@ -183,7 +183,10 @@ static int resources_print(struct query *query, const struct options *options)
 	if (r < 0)
 		return r;
 	putchar('\n');
-	return listing_print(&holders, query, options);
+	r = listing_print(&holders, query, options);
+	if (r == 0)
+		listing_print_hidden(&holders, query);
+	return r;
 }
 
 int command_resources(int argc, char **argv)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "hcclctl/command.h"
+#include "hcclctl/describe.h"
 #include "hcclctl/json.h"
 #include "hcclctl/listing.h"
 #include "hcclctl/text.h"
@@ -50,7 +51,7 @@ static void streams_rows(struct table *table, const Hccld__Control__ListReply *p
 		table_cell(table, "%" PRIu32, stream->queued_tasks);
 		table_cell(table, "%s", is_busy(stream) ? stream->head : "-");
 		table_cell(table, "%s", is_busy(stream) ? text_duration(stream->age_ms, age) : "-");
-		table_cell(table, "%s", stream->reason);
+		table_cell(table, "%s", describe_reason(stream->reason, stream->stream, stream->pid));
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "hcclctl/command.h"
+#include "hcclctl/describe.h"
 #include "hcclctl/json.h"
 #include "hcclctl/listing.h"
 #include "hcclctl/text.h"
@@ -50,7 +51,7 @@ static void threads_rows(struct table *table, const Hccld__Control__ListReply *p
 		table_cell(table, "%" PRIu32, thread->queued_tasks);
 		table_cell(table, "%s", is_busy ? thread->head : "-");
 		table_cell(table, "%s", is_busy ? text_duration(thread->age_ms, age) : "-");
-		table_cell(table, "%s", thread->reason);
+		table_cell(table, "%s", describe_reason(thread->reason, thread->stream, thread->pid));
 	}
 }
 

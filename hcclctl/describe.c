@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "hcclctl/json.h"
 #include "hcclctl/text.h"
@@ -85,6 +86,14 @@ static const char *describe_operation(const Hccld__Control__Waiting *waiting)
 	default:
 		return "unknown";
 	}
+}
+
+const char *describe_reason(const char *reason, uint32_t stream, uint32_t pid)
+{
+	char start[80];
+	int length = snprintf(start, sizeof(start), "stream %" PRIu32 " of pid %" PRIu32 " waits for ", stream, pid);
+
+	return strncmp(reason, start, (size_t)length) == 0 ? reason + length : reason;
 }
 
 cJSON *describe_waiting_json(const Hccld__Control__Waiting *waiting)

@@ -11,4 +11,6 @@ struct table *describe_device_table(void);
 void describe_device_row(struct table *table, const Hccld__Control__Device *device);
 cJSON *describe_device_json(const Hccld__Control__Device *device);
 
+/* Why a stream waits, without the words that name the stream itself: for its row in a table. */
+const char *describe_reason(const char *reason, uint32_t stream, uint32_t pid);
 cJSON *describe_waiting_json(const Hccld__Control__Waiting *waiting);

@@ -43,8 +43,7 @@ static int ask(const struct listing *listing, struct query *query, struct target
 	return query_list_filtered(query, &list, add_page, target);
 }
 
-/* An empty table: there is nothing, or nothing that this user sees. */
-static void print_none(const struct listing *listing, struct query *query)
+static uint32_t count_hidden(const struct listing *listing, struct query *query)
 {
 	struct hccld_call call;
 	uint32_t hidden = 0;
@@ -53,6 +52,22 @@ static void print_none(const struct listing *listing, struct query *query)
 		hidden = listing->counts_comms ? call.reply->status->hidden_comms : call.reply->status->hidden_sessions;
 		hccld_call_end(&call);
 	}
+	return hidden;
+}
+
+void listing_print_hidden(const struct listing *listing, struct query *query)
+{
+	uint32_t hidden = count_hidden(listing, query);
+
+	if (hidden)
+		printf("%" PRIu32 " session%s of other users %s not shown\n", hidden, hidden == 1 ? "" : "s", hidden == 1 ? "is" : "are");
+}
+
+/* An empty table: there is nothing, or nothing that this user sees. */
+static void print_none(const struct listing *listing, struct query *query)
+{
+	uint32_t hidden = count_hidden(listing, query);
+
 	if (hidden)
 		printf("none of yours; %" PRIu32 " %s%s of other users %s not shown\n", hidden,
 		       listing->counts_comms ? "communicator" : "session", hidden == 1 ? "" : "s", hidden == 1 ? "is" : "are");

@@ -33,6 +33,8 @@ struct listing {
 
 /* The whole command. */
 int listing_run(const struct listing *listing, int argc, char **argv);
+/* How many sessions of others are not shown, if any: after a list that has something in any case. */
+void listing_print_hidden(const struct listing *listing, struct query *query);
 /* Without the command line, as a part of a command: prints the table, or adds the array to @root. 0 or a negative errno. */
 int listing_print(const struct listing *listing, struct query *query,
 		  const struct options *options);

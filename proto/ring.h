@@ -115,11 +115,13 @@ struct fault {
 	int32_t peer_pid;
 	int32_t peer_exit;		/* wait status; -1 unknown */
 	uint8_t direction;		/* enum item_kind: of the item at `rank`; 0: a barrier */
+	/* direction ITEM_PLACE, with CAUSE_EXEC_TIMEOUT: local_type is 1 + enum notify_compare, local_bytes what the value is compared with
+	 * (mask << 32 | operand), remote_bytes the value; 0: not known */
 	uint8_t local_type, remote_type;
 	uint8_t reserved[5];
 	uint64_t local_bytes, remote_bytes;
 	uint64_t number;		/* of the pair */
-	uint64_t waited_ms;
+	uint64_t waited_ms;		/* a wait for a notify or an event: the limit that was asked for */
 	uint64_t comm;			/* id of the communicator */
 	/* what had happened to the peer itself, when it left or gave up because of that; 0: nothing known */
 	uint32_t first_cause;

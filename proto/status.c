@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "proto/notify.h"
 #include "proto/ring.h"
 
 #define INVALID "Invalid_Argument_Collective_Communication_Operator"
@@ -178,6 +180,32 @@ static void amount_text(uint64_t bytes, uint8_t type, char *buffer, size_t size)
 	snprintf(buffer, size, "%" PRIu64 " bytes (%" PRIu64 " x %s)", bytes, bytes / width, data_type_name(type));
 }
 
+/* What a wait was for; a plain notify is recorded, that is all. */
+static void wish_text(const struct fault *fault, char *buffer, size_t size)
+{
+	uint32_t operand = (uint32_t)fault->local_bytes, mask = (uint32_t)(fault->local_bytes >> 32), value = (uint32_t)fault->remote_bytes;
+	uint32_t compare = fault->local_type - 1u;
+
+	if (!fault->local_type || (compare == NOTIFY_EQUAL && operand == 1 && value == 0))
+		snprintf(buffer, size, "was not recorded");
+	else if (compare == NOTIFY_EQUAL_MASKED)
+		snprintf(buffer, size, "did not become %#" PRIx32 " in the bits %#" PRIx32 " (it is %#" PRIx32 ")", operand & mask, mask, value);
+	else
+		snprintf(buffer, size, "did not become %s%" PRIu32 "%s (it is %" PRIu32 ")",
+			 compare == NOTIFY_LESS ? "less than " : compare == NOTIFY_BIGGER ? "more than " : "", operand,
+			 compare == NOTIFY_BIGGER_OR_EQUAL ? " or more" : "", value);
+}
+
+static int notify_time_out_text(const struct fault *fault, const char *name, char *buffer, size_t size)
+{
+	bool is_whole = fault->waited_ms % 1000 == 0;
+	char wish[96];
+
+	wish_text(fault, wish, sizeof(wish));
+	return snprintf(buffer, size, "%s %s within %" PRIu64 " %s; the call that waits for it sets the limit, 0 means never", name, wish,
+			is_whole ? fault->waited_ms / 1000 : fault->waited_ms, is_whole ? "s" : "ms");
+}
+
 static int notify_text(const struct fault *fault, char *buffer, size_t size)
 {
 	char name[32] = "the notify of another process";
@@ -185,8 +213,7 @@ static int notify_text(const struct fault *fault, char *buffer, size_t size)
 	if (fault->number)
 		snprintf(name, sizeof(name), "notify %" PRIu64, fault->number - 1);
 	if (fault->cause == CAUSE_EXEC_TIMEOUT)
-		return snprintf(buffer, size, "%s was not recorded within %" PRIu64 " ms; the call that waits for it sets the limit, 0 means never",
-				name, fault->waited_ms);
+		return notify_time_out_text(fault, name, buffer, size);
 	if (fault->cause == CAUSE_PEER_MEMORY)
 		return snprintf(buffer, size, "%s is gone: that process has destroyed it, or has ended", name);
 	if (fault->cause == CAUSE_PEER_DEAD || fault->cause == CAUSE_PEER_LEFT)

@@ -281,6 +281,8 @@ class AnotherUser(Case):
         for command in ("ps", "mem", "waiting", "streams", "limits"):
             self.assertIn("none of yours; 3 sessions of other users are not shown\n", self.other(HCCLCTL, command).stdout, command)
         self.assertEqual(self.other(HCCLCTL, "comms").stdout, "none of yours; 1 communicator of other users is not shown\n")
+        self.assertTrue(self.other(HCCLCTL, "resources").stdout.endswith("\n3 sessions of other users are not shown\n"))
+        self.assertNotIn("not shown", self.ctl("resources").stdout)
         result = self.other(HCCLCTL, "streams", "--session", "1")
         self.assertEqual((result.returncode, result.stdout), (1, ""))
 

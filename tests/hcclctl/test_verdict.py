@@ -227,6 +227,7 @@ class Notify(Case):
         self.assertEqual((entry["rank"], entry["peer"], entry["peer_pid"], entry["operation"]), (0, 1, job[1].pid, "wait-notify"))
         comm = self.json("comms")["comms"][0]
         self.assertEqual((entry["comm"], entry["comm_name"]), (comm["comm"], comm["name"]))
+        self.assertRegex(self.ctl("limits").stdout, rf"(?m) communicators +1 .* ({job[0].pid}|{job[1].pid}) signals \(1 rank\) ")
         self.assertRegex(self.ctl("waiting").stdout, rf"(?m)^ *\S+ \S+ +{re.escape(comm['name'])} +signals rank 0 ")
         verdict = self.verdict()
         pid = job[1].pid
@@ -258,6 +259,8 @@ class Notify(Case):
         words = r"notify \d+ of device 0 \(notify 1 of a thread of rank 0 of communicator \S+\): no stream has a task queued that records it"
         verdict = self.verdict()
         self.assertRegex(verdict, rf"^stuck: stream \d+ of pid {pid} waits \d+\.\d s for {words}; look at pid {pid} ")
+        for command in "streams", "threads":
+            self.assertRegex(self.ctl(command).stdout, rf"(?m) notify-wait +\S+ m?s +{words}$")
         entry = self.json("waiting")["waiting"][0]
         self.assertNotEqual(entry["comm"], 0)
         self.assertEqual((entry["rank"], entry["peer_pid"]), (0, 0))
