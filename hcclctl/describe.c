@@ -58,6 +58,8 @@ cJSON *describe_device_json(const Hccld__Control__Device *device)
 /* Its task is 0 from a daemon that knows transfers only. */
 static const char *describe_operation(const Hccld__Control__Waiting *waiting)
 {
+	if (waiting->channels)
+		return "channel-acquire";
 	switch (waiting->task) {
 	case TASK_WAIT_EVENT:
 		return "wait-event";

@@ -12,6 +12,7 @@
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/obituary.h"
+#include "control/page.h"
 #include "control/query.h"
 #include "control/request.h"
 #include "proto/channel.h"
@@ -22,6 +23,7 @@
 #include "registry/registry.h"
 #include "registry/session.h"
 
+#define WAIT_CURSOR (1ull << 63) /* with since_ns: after those of streams */
 #define TOLD_MAX 4u /* peers that a text names one by one */
 #define EXPIRED_MAX 16u /* requests that end in one turn of the loop: what their texts say is looked for in /proc */
 
@@ -253,6 +255,58 @@ uint64_t channel_waits_oldest(const struct request *request, struct text *text)
 	if (text)
 		wait_describe(oldest, text);
 	return (clock_now_ns() - oldest->since_ns) / 1000000;
+}
+
+static const struct channel *first_missing(const struct wait *wait)
+{
+	for (uint32_t i = 0; i < wait->count; i++)
+		if (!list_is_empty(&wait->waiters[i].link))
+			return wait->waiters[i].channel;
+	return NULL;
+}
+
+static Hccld__Control__Waiting *wait_message(struct request *request, const struct wait *wait, const struct channel *channel)
+{
+	const struct comm *comm = channel->rank->comm;
+	Hccld__Control__Waiting *message = request_alloc(request, sizeof(*message));
+	char buffer[HCCLD_TEXT_MAX];
+	struct text text;
+
+	if (!message)
+		return NULL;
+	hccld__control__waiting__init(message);
+	message->comm = comm->id;
+	message->comm_name = (char *)comm->name;
+	message->rank = channel->rank->rank;
+	message->pid = (uint32_t)wait->session->view.pid;
+	message->process = wait->session->process;
+	message->peer = channel->peer;
+	message->peer_pid = (uint32_t)atomic_load_explicit(&comm->view.region->members[channel->peer].pid, memory_order_relaxed);
+	message->age_ms = (clock_now_ns() - wait->since_ns) / 1000000;
+	message->channels = wait->missing;
+	text_init(&text, buffer, sizeof(buffer));
+	text_add(&text, "HcclChannelAcquire: ");
+	wait_describe(wait, &text);
+	message->reason = request_string(request, buffer);
+	return message->reason ? message : NULL;
+}
+
+/* Waits come in the order in which they have begun. */
+void channel_waits_list(struct page *page)
+{
+	struct request *request = page->request;
+
+	list_for_each(struct wait, wait, &request->control->channel_waits, link) {
+		uint64_t cursor = WAIT_CURSOR | wait->since_ns;
+		const struct channel *channel = first_missing(wait);
+		Hccld__Control__Waiting *message;
+
+		if (cursor <= page->after || !channel || !query_sees(request, wait->session->uid))
+			continue;
+		message = wait_message(request, wait, channel);
+		if (!page_add(page, message ? &message->base : NULL, cursor))
+			return;
+	}
 }
 
 void channel_waits_expire(void *data)

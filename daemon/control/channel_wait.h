@@ -8,6 +8,7 @@
 
 struct channel;
 struct control;
+struct page;
 struct rank;
 struct request;
 struct session;
@@ -26,6 +27,9 @@ void channel_waits_expire(void *control);
 
 /* For how many ms the request waits that has waited longest, of those that who asks may see; 0: none. @text, which may be NULL: for what. */
 uint64_t channel_waits_oldest(const struct request *request, struct text *text);
+
+/* Adds those that who asks may see to the list of what waits; their cursors come after all others. */
+void channel_waits_list(struct page *page);
 
 /*
  * CAUSE_NONE: it is complete. CAUSE_BUSY: the peer has yet to offer its end. Else why it will never be, or is no longer; @text, which may

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "control/channel_wait.h"
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/dispatch.h"
@@ -276,6 +277,8 @@ static void list_waiting(struct page *page)
 					       .lanes_per_stream = UINT32_MAX };
 
 	waiting_walk(page->request->control->registry, &filter, waiting_found, page);
+	if (!page->is_full && !page->error)
+		channel_waits_list(page);
 }
 
 static uint64_t stream_cursor(const struct session *session, uint32_t index)

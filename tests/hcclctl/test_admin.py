@@ -185,6 +185,11 @@ class Streams(Case):
         status = wait_for(lambda: (lambda s: s if not s["healthy"] else None)(self.json("status")), "it is stuck")
         self.assertRegex(status["verdict"], rf"^stuck: HcclChannelAcquire: communicator \S+: rank 0 has waited \d+ ms; 1 of 1 channels "
                          rf"\(engine CPU, protocol ROCE\) lack the other end: {re.escape(words[len('waits for the other end: '):])}")
+        entry = self.json("waiting")["waiting"][0]
+        self.assertEqual((entry["operation"], entry["rank"], entry["pid"], entry["peer"], entry["peer_pid"], entry["comm_name"]),
+                         ("channel-acquire", 0, pids[0], 1, pids[1], complete[0]["comm_name"]))
+        self.assertRegex(entry["reason"], r"^HcclChannelAcquire: communicator \S+: rank 0 has waited \d+ ms; 1 of 1 channels ")
+        self.assertIn(" channels HcclChannelAcquire: ", self.ctl("waiting").stdout)
         # what the dead one had is gone, but still mapped by the other
         job[1].kill()
         job[1].wait()
