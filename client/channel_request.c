@@ -52,9 +52,7 @@ int hccld_channel_request_register(uint64_t rank, const char *tag, uint64_t segm
 	body.bytes = bytes;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_REGISTER_MEMORY;
 	request.register_memory = &body;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r == 0)
-		r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_REGISTER_MEMORY)
 		r = malformed("HcclCommMemReg");
 	if (r == 0)
@@ -88,9 +86,7 @@ static int offer_some(struct hccld_session *session, Hccld__Control__OfferChanne
 
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_OFFER_CHANNELS;
 	request.offer_channels = body;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r == 0)
-		r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r < 0)
 		return r;
 	if (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_OFFER_CHANNELS ||
@@ -207,9 +203,7 @@ static int memory_map(struct hccld_session *session, const Hccld__Control__Chann
 	body.segment = message->segment;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_MAP_IMPORT;
 	request.map_import = &body;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r == 0)
-		r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r < 0)
 		return r;
 	if (call.fd_count != 1)
@@ -329,9 +323,7 @@ static int describe_page(struct hccld_session *session, struct hccld_channel *ch
 	body.first_memory = first;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_DESCRIBE_CHANNEL;
 	request.describe_channel = &body;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r == 0)
-		r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_DESCRIBE_CHANNEL)
 		r = malformed("a question about a channel");
 	if (r == 0 && first == 0)

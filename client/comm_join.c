@@ -33,9 +33,7 @@ int hccld_root_info_new(HcclRootInfo *ret_root)
 		return r;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_GET_ROOT_INFO;
 	request.get_root_info = &body;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r == 0)
-		r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r < 0)
 		return r;
 	reply = call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_GET_ROOT_INFO ? call.reply->get_root_info : NULL;

@@ -438,12 +438,8 @@ void hccld_call_end(struct hccld_call *call)
 int hccld_call_simple(struct hccld_connection *connection, Hccld__Control__Request *request)
 {
 	struct hccld_call call;
-	int r;
+	int r = hccld_call_make(connection, request, &call);
 
-	r = hccld_call_start(connection, request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(connection, &call);
 	hccld_call_end(&call);
 	return r;
 }

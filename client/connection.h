@@ -51,6 +51,13 @@ void hccld_connection_set_beacon(struct hccld_connection *connection, const void
 int hccld_call_start(struct hccld_connection *connection, Hccld__Control__Request *request, struct hccld_call *call);
 int hccld_call_wait(struct hccld_connection *connection, struct hccld_call *call);
 void hccld_call_end(struct hccld_call *call);
+/* Both. The call must be ended whatever this returns. */
+static inline int hccld_call_make(struct hccld_connection *connection, Hccld__Control__Request *request, struct hccld_call *call)
+{
+	int r = hccld_call_start(connection, request, call);
+
+	return r < 0 ? r : hccld_call_wait(connection, call);
+}
 /* All three for requests whose reply has nothing of interest. */
 int hccld_call_simple(struct hccld_connection *connection, Hccld__Control__Request *request);
 /*

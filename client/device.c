@@ -184,10 +184,7 @@ int hccld_device_describe(int32_t logical, struct hccld_device_state *ret_state)
 	describe.device = visible[logical];
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_DESCRIBE_DEVICE;
 	request.describe_device = &describe;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_DESCRIBE_DEVICE ||
 		       call.reply->describe_device->uuid.len != sizeof(ret_state->uuid)))
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's description of device %d is malformed",
@@ -225,10 +222,7 @@ static int context_open(struct hccld_session *session, int32_t logical,
 	open.device = visible[logical];
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_CONTEXT;
 	request.open_context = &open;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_OPEN_CONTEXT ||
 		       call.reply->open_context->yard_index >= HCCLD_YARD_CONTEXTS))
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to opening device %d is malformed",
@@ -450,10 +444,7 @@ int hccld_device_memory_info(uint64_t *ret_free, uint64_t *ret_total)
 	info.context = context->id;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_MEMORY_INFO;
 	request.memory_info = &info;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_MEMORY_INFO)
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer about memory is malformed");
 	if (r == 0) {

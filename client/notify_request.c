@@ -24,10 +24,7 @@ int hccld_notify_request_new(struct hccld_context *context, bool is_counting, ui
 				     : HCCLD__CONTROL__CREATE_NOTIFIES__PURPOSE__PLAIN;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_NOTIFIES;
 	request.create_notifies = &create;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_CREATE_NOTIFIES)
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to a request for notifies is malformed");
 	if (r == 0) {
@@ -98,10 +95,7 @@ int hccld_notify_request_import(struct hccld_context *context, const uint8_t *ke
 	import.context = context->id;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_IMPORT_MEMORY;
 	request.import_memory = &import;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_IMPORT_MEMORY)
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to an import is malformed");
 	reply = r == 0 ? call.reply->import_memory : NULL;

@@ -21,7 +21,6 @@ static void segment_give_back(struct hccld_segment *segment, bool after_imports)
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__FreeSegment free_segment = HCCLD__CONTROL__FREE_SEGMENT__INIT;
 	struct hccld_session *session;
-	struct hccld_call call;
 
 	hccld_segment_unmap(segment);
 	if (hccld_session_get(&session) < 0)
@@ -30,10 +29,7 @@ static void segment_give_back(struct hccld_segment *segment, bool after_imports)
 	free_segment.after_imports = after_imports;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_FREE_SEGMENT;
 	request.free_segment = &free_segment;
-	if (hccld_call_start(session->connection, &request, &call) < 0)
-		return;
-	(void)hccld_call_wait(session->connection, &call);
-	hccld_call_end(&call);
+	(void)hccld_call_simple(session->connection, &request);
 }
 
 void hccld_segment_free(struct hccld_segment *segment)
@@ -76,10 +72,7 @@ static int segment_allocate(Hccld__Control__AllocateSegment *allocate, uint64_t 
 		return r;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_ALLOCATE_SEGMENT;
 	request.allocate_segment = allocate;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	granted = call.reply && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_ALLOCATE_SEGMENT;
 	if (r == 0)
 		r = granted ? segment_take(&call, size, ret_segment)

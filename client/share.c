@@ -367,10 +367,7 @@ static int refresh_page(struct hccld_session *session, uint64_t *after)
 	list.after = *after;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST_LOST;
 	request.list_lost = &list;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	*after = 0;
 	if (r == 0 && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_LIST_LOST) {
 		const Hccld__Control__ListLostReply *reply = call.reply->list_lost;

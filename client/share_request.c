@@ -32,10 +32,7 @@ int hccld_share_request_export(uint64_t segment, uint64_t offset, uint64_t bytes
 	export.any_process = any_process;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_EXPORT_MEMORY;
 	request.export_memory = &export;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_EXPORT_MEMORY ||
 		       call.reply->export_memory->key.len != key_bytes))
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to an export is malformed");
@@ -94,10 +91,7 @@ int hccld_share_request_import(const uint8_t *key, uint32_t key_bytes, struct hc
 	import.context = context->id;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_IMPORT_MEMORY;
 	request.import_memory = &import;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	granted = call.reply && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_IMPORT_MEMORY;
 	if (granted)
 		imported.segment.id = call.reply->import_memory->segment;

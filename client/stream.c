@@ -97,10 +97,7 @@ static int create_request(struct hccld_session *session, uint64_t context, uint3
 	create.context = context;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_STREAM;
 	request.create_stream = &create;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_CREATE_STREAM ||
 		       call.reply->create_stream->stream >= HCCLD_STREAMS_PER_SESSION))
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to creating a stream is malformed");

@@ -24,10 +24,7 @@ int hccld_thread_request_new(const struct hccld_thread_wish *wish, struct hccld_
 	create.stream = wish->stream;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_THREAD;
 	request.create_thread = &create;
-	r = hccld_call_start(session->connection, &request, &call);
-	if (r < 0)
-		return r;
-	r = hccld_call_wait(session->connection, &call);
+	r = hccld_call_make(session->connection, &request, &call);
 	if (r == 0 && call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_CREATE_THREAD)
 		r = hccld_error(CAUSE_PROTOCOL, "hccld's answer to creating a thread is malformed");
 	if (r == 0) {

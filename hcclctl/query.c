@@ -157,17 +157,13 @@ int query_ask(struct query *query, Hccld__Control__Request *request,
 {
 	int r;
 
-	memset(call, 0, sizeof(*call));
 	request->deadline_ms = answer_timeout_ms;
 	time_limit_set();
-	r = hccld_call_start(query->connection, request, call);
-	if (r == 0) {
-		r = hccld_call_wait(query->connection, call);
-		if (r == 0 && (!call->reply || call->reply->body_case != body))
-			r = -EPROTO;
-		if (r < 0)
-			hccld_call_end(call);
-	}
+	r = hccld_call_make(query->connection, request, call);
+	if (r == 0 && (!call->reply || call->reply->body_case != body))
+		r = -EPROTO;
+	if (r < 0)
+		hccld_call_end(call);
 	time_limit_clear();
 	return r;
 }
