@@ -198,6 +198,8 @@ static void notifies(void)
 	for (int i = 0; i < 5; i++)
 		check_ok(HcommThreadNotifyRecordOnThread(b, a, 0));
 	check_ok(HcommThreadNotifyRecordOnThread(b, on_other_device, 0));
+	/* all of them before the first wait, which takes what has come by then */
+	finish(b);
 	check_ok(HcommThreadNotifyWaitOnThread(a, 0, 5));
 	finish(a);
 	check_ok(HcommThreadNotifyWaitOnThread(on_other_device, 0, 5));
