@@ -11,8 +11,8 @@
 
 #define SLAB_GRANULE 512u
 #define SLAB_SIZE (2u << 20)
-#define SLAB_SIZE_FIRST (128u << 10) /* most processes never need a second one */
-#define SLAB_FIRST_ALLOCATION_MAX (32u << 10) /* what the first one is good for */
+#define SLAB_SIZE_FIRST (64u << 10) /* most processes never need a second one; its pages are all real */
+#define SLAB_FIRST_ALLOCATION_MAX (16u << 10) /* what the first one is good for */
 #define SLAB_GRANULES (SLAB_SIZE / SLAB_GRANULE)
 #define SLAB_ALLOCATION_MAX (256u << 10) /* from here on: a segment of its own */
 #define SLAB_UNUSED 0xffffu
