@@ -12,14 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "client/channel_request.h"
 #include "client/comm.h"
 #include "client/device.h"
 #include "client/error.h"
+#include "client/revoke.h"
 #include "client/share.h"
-#include "client/strict.h"
 #include "proto/channel.h"
 #include "proto/notify.h"
 
@@ -62,13 +61,37 @@ int hccld_channel_get(const char *function, uint64_t handle, struct hccld_channe
 	return 0;
 }
 
+static void memory_revoke(const struct hccld_channel *channel, const struct hccld_channel_memory *memory)
+{
+	if (!memory->base)
+		return;
+	hccld_buffer_remove(memory->start);
+	if (channel->is_mapped)
+		hccld_revoke(memory->base, memory->size, memory->memory == HCCLD_MEMORY_DEVICE);
+}
+
+/*
+ * Nobody of this process reaches the peer's memory by the channel any more: calls do not find it, host kernels find zeros.
+ *
+ * The order at the end of a channel is always: this, then the daemon is told, then the addresses are unmapped. It is the daemon from whom
+ * the peer learns that the channel has ended, and from then on the peer uses its memory as if nobody else had it. A host kernel of this
+ * process may run all the while, and waiting for it could take for ever. So its last store that reaches the memory must come before the
+ * daemon hears of the end. It does: when hccld_revoke() returns, no processor has the old pages in its translations, for any thread, and the
+ * request is sent after that. What the kernel stores later goes to pages of this process; they stay until it has ended. (A system call
+ * that has pinned the old pages, as a read() with O_DIRECT does, is not seen by this.)
+ */
+static void channel_revoke(const struct hccld_channel *channel)
+{
+	for (uint32_t i = 0; i < channel->memory_count; i++)
+		memory_revoke(channel, &channel->memories[i]);
+}
+
 static void memory_end(struct hccld_channel_memory *memory)
 {
 	if (!memory->base)
 		return;
 	hccld_buffer_remove(memory->start);
-	hccld_strict_forget(memory->base, memory->size);
-	munmap(memory->base, memory->size);
+	hccld_revoked_unmap(memory->base, memory->size);
 }
 
 /* No pins, not ALIVE: nobody else touches it. */
@@ -206,15 +229,33 @@ int hccld_channel_destroy(const struct hccld_comm *comm, uint64_t handle)
 	if (!found)
 		return hccld_error(CAUSE_NOT_FOUND, "channel is %#llx: communicator %s has no such channel, or it was destroyed", (unsigned long long)handle,
 				   comm->name);
+	channel_revoke(found);
 	r = hccld_channel_request_close(&found->id, 1, false);
 	hccld_channel_put(found);
 	return r;
 }
 
-void hccld_channels_forget(struct hccld_comm *comm)
+void hccld_channels_revoke(struct hccld_comm *comm)
 {
 	pthread_mutex_lock(&table_lock);
 	comm->channels_ended = true;
+	for (struct hccld_channel *channel = comm->channels; channel; channel = channel->next)
+		channel_revoke(channel);
+	pthread_mutex_unlock(&table_lock);
+}
+
+void hccld_channels_revoke_context(const struct hccld_context *context)
+{
+	pthread_mutex_lock(&table_lock);
+	for (uint32_t i = 0; i < used_count; i++)
+		if ((atomic_load_explicit(&channels[i].word, memory_order_relaxed) & ALIVE) && channels[i].comm->on == context)
+			channel_revoke(&channels[i]);
+	pthread_mutex_unlock(&table_lock);
+}
+
+void hccld_channels_forget(struct hccld_comm *comm)
+{
+	pthread_mutex_lock(&table_lock);
 	while (comm->channels) {
 		struct hccld_channel *channel = comm->channels;
 
@@ -424,13 +465,14 @@ static void channel_lose(struct hccld_channel *channel, uint64_t segment)
 	for (uint32_t i = 0; i < channel->memory_count; i++) {
 		struct hccld_channel_memory *memory = &channel->memories[i];
 
-		if (memory->segment != segment)
+		if (memory->segment != segment || atomic_load_explicit(&memory->is_lost, memory_order_relaxed))
 			continue;
 		/* the buffer stays as long as the peer's end does */
 		if (i == 0)
 			atomic_store_explicit(&channel->is_lost, true, memory_order_release);
 		atomic_store_explicit(&memory->is_lost, true, memory_order_release);
-		hccld_buffer_remove(memory->start);
+		/* also what is still there, but no longer meant for this process: the peer has closed its end, or taken the registration back */
+		memory_revoke(channel, memory);
 	}
 }
 

@@ -103,7 +103,13 @@ void hccld_channel_drop(struct hccld_channel *channel);
 /* Ends the channel of @comm with that handle. -ENOENT. */
 int hccld_channel_destroy(const struct hccld_comm *comm, uint64_t handle);
 
-/* The communicator, or all of its context, is gone or goes; the daemon takes its ends away itself. */
+/*
+ * The communicator, or all of its context, is about to go: before the daemon hears of it. Nobody of this process reaches memory of peers by
+ * its channels any more, and there are no new ones.
+ */
+void hccld_channels_revoke(struct hccld_comm *comm);
+void hccld_channels_revoke_context(const struct hccld_context *context);
+/* It is gone: the daemon has taken its ends away itself. */
 void hccld_channels_forget(struct hccld_comm *comm);
 void hccld_channels_forget_context(const struct hccld_context *context);
 

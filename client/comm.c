@@ -291,6 +291,7 @@ int hccld_comm_leave(void *handle)
 	held = comm->held;
 	context = comm->context;
 	hccld_threads_close(comm->task_rank);
+	hccld_channels_revoke(comm);
 	hccld_comm_leave_request(comm->task_rank);
 	hccld_channels_forget(comm);
 	hccld_registrations_forget(comm);

@@ -257,6 +257,7 @@ static int context_close(struct hccld_session *session, struct hccld_context *co
 		(void)hccld_stream_wait_all(context, -1);
 	hccld_stream_stop_all(context);
 	hccld_buffer_keep_host(context);
+	hccld_channels_revoke_context(context);
 	close.context = context->id;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CLOSE_CONTEXT;
 	request.close_context = &close;

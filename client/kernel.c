@@ -37,10 +37,21 @@ struct kernel {
 	void (*function)(uint32_t block_index, uint32_t block_count, void *args);
 	struct hccld_stream *stream;
 	struct host_call *call;
+	uint64_t number; /* of the launch */
 	uint32_t blocks;
 	uint32_t taken;	       /* blocks that have a thread */
 	_Atomic uint32_t left; /* that have not returned */
 	_Alignas(ARGS_ALIGNMENT) unsigned char args[];
+};
+
+/* What is to be done when kernels with a lower number are over. */
+struct sequel {
+	struct sequel *next;
+	void (*action)(void *base, uint64_t size);
+	void *base;
+	uint64_t size;
+	uint64_t before;  /* these kernels */
+	uint64_t kernels; /* of them that are not over */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -54,6 +65,9 @@ static uint32_t threads;
 static uint64_t promised; /* K2: what all streams hold */
 static uint64_t orphaned; /* K2: blocks of streams that have ended */
 static bool has_starter, has_collector;
+static uint64_t launched; /* kernels ever, also those that are being launched */
+static uint64_t unfinished; /* of them, that are not over */
+static struct sequel *sequels;
 
 /* ---- requests ---- */
 
@@ -279,19 +293,39 @@ static void queued_remove(struct kernel_stream *kernels)
 		kernels->idle_since_ns = clock_now_ns();
 }
 
-static void launch_end(struct hccld_stream *stream, bool has_failed)
+/* With `mutex`: the kernel of that launch does not run any more. */
+static void launch_over(uint64_t number)
+{
+	unfinished--;
+	for (struct sequel **at = &sequels; *at;) {
+		struct sequel *sequel = *at;
+
+		if (number >= sequel->before || --sequel->kernels) {
+			at = &sequel->next;
+			continue;
+		}
+		*at = sequel->next;
+		sequel->action(sequel->base, sequel->size);
+		free(sequel);
+	}
+}
+
+static void launch_end(struct hccld_stream *stream, const struct kernel *failed)
 {
 	pthread_mutex_lock(&mutex);
-	if (has_failed)
+	if (failed) {
 		queued_remove(&stream->kernels);
+		launch_over(failed->number);
+	}
 	stream->kernels.launching--;
 	pthread_cond_broadcast(&settled);
 	pthread_mutex_unlock(&mutex);
 }
 
 /* Counts the kernel among those that are queued, with its cores and threads. */
-static int launch_begin(struct hccld_session *found, struct hccld_stream *stream, uint32_t blocks)
+static int launch_begin(struct hccld_session *found, struct hccld_stream *stream, struct kernel *kernel)
 {
+	const uint32_t blocks = kernel->blocks;
 	struct kernel_stream *kernels = &stream->kernels;
 	int r = 0;
 
@@ -305,6 +339,8 @@ static int launch_begin(struct hccld_session *found, struct hccld_stream *stream
 		session = found;
 	kernels->launching++;
 	kernels->queued++;
+	kernel->number = launched++;
+	unfinished++;
 	while (kernels->is_asking)
 		pthread_cond_wait(&settled, &mutex);
 	if (!stream_is_alive(stream))
@@ -315,7 +351,7 @@ static int launch_begin(struct hccld_session *found, struct hccld_stream *stream
 		r = threads_ensure();
 	pthread_mutex_unlock(&mutex);
 	if (r < 0)
-		launch_end(stream, true);
+		launch_end(stream, kernel);
 	return r;
 }
 
@@ -352,15 +388,32 @@ int hccld_kernel_launch(struct hccld_stream *stream, void (*function)(uint32_t b
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for %zu bytes of arguments of a host kernel", size);
 	kernel->function = function;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	r = launch_begin(found, stream, blocks);
+	r = launch_begin(found, stream, kernel);
 	if (r == 0) {
 		r = hccld_host_launch_kernel(stream, kernel, blocks);
-		launch_end(stream, r < 0);
+		launch_end(stream, r < 0 ? kernel : NULL);
 	}
 	pthread_setcancelstate(cancel, NULL);
 	if (r < 0)
 		free(kernel);
 	return r;
+}
+
+void hccld_kernels_then(void (*action)(void *base, uint64_t size), void *base, uint64_t size)
+{
+	struct sequel *sequel = NULL;
+
+	pthread_mutex_lock(&mutex);
+	if (unfinished)
+		sequel = malloc(sizeof(*sequel));
+	if (sequel) {
+		*sequel = (struct sequel){ sequels, action, base, size, launched, unfinished };
+		sequels = sequel;
+	} else if (!unfinished) {
+		action(base, size);
+	}
+	/* no memory, and they run: it is never done, which harms nobody but this process */
+	pthread_mutex_unlock(&mutex);
 }
 
 /* ---- for hostfunc.c ---- */
@@ -372,6 +425,7 @@ void hccld_kernel_over(struct kernel *kernel, bool is_orphan)
 		orphaned -= kernel->blocks;
 	else
 		queued_remove(&kernel->stream->kernels);
+	launch_over(kernel->number);
 	pthread_mutex_unlock(&mutex);
 	free(kernel);
 }

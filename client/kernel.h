@@ -29,6 +29,9 @@ struct kernel_stream {
 int hccld_kernel_launch(struct hccld_stream *stream, void (*function)(uint32_t block_index, uint32_t block_count, void *args),
 			uint32_t blocks, const void *args, size_t size);
 
+/* Calls @action when none of the kernels that have been launched by now runs, or is going to: at once, or in the thread of the last one. */
+void hccld_kernels_then(void (*action)(void *base, uint64_t size), void *base, uint64_t size);
+
 /* ---- for hostfunc.c ---- */
 
 /* It has run, or is not going to; frees it. @is_orphan: its stream has ended meanwhile, and is not touched. */

@@ -199,6 +199,31 @@ int hccld_strict_protect(void *base, uint64_t size)
 	return 0;
 }
 
+static int move(void *base, void *from, uint64_t size)
+{
+	return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, base) == MAP_FAILED ? -errno : 0;
+}
+
+int hccld_strict_replace(void *base, void *zeros, uint64_t size, bool is_device)
+{
+	int r = 0;
+
+	pthread_once(&once, load);
+	if (mode <= 0 || !is_device)
+		return move(base, zeros, size);
+	/* protected before it is there: host code never gets at it, and blocks of kernels that run do */
+	if (key >= 0)
+		return pkey_mprotect(zeros, size, PROT_READ | PROT_WRITE, key) < 0 ? -errno : move(base, zeros, size);
+	/* its area stays in the list */
+	pthread_mutex_lock(&mutex);
+	if (!open_count && mprotect(zeros, size, PROT_NONE) < 0)
+		r = -errno;
+	if (r == 0)
+		r = move(base, zeros, size);
+	pthread_mutex_unlock(&mutex);
+	return r;
+}
+
 void hccld_strict_forget(const void *base, uint64_t size)
 {
 	struct area **at = &areas, *area;

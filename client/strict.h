@@ -15,6 +15,11 @@ bool hccld_strict_is_closed(void);
 
 /* Device memory was mapped at @base. 0 or a negative errno; text set. */
 int hccld_strict_protect(void *base, uint64_t size);
+/*
+ * The mapping at @zeros goes to @base, in the place of what is mapped there, in one step: no thread finds nothing there. @is_device: that is
+ * protected, and stays so. 0 or a negative errno; no text.
+ */
+int hccld_strict_replace(void *base, void *zeros, uint64_t size, bool is_device);
 /* It is about to be unmapped. Nothing happens if it is none. */
 void hccld_strict_forget(const void *base, uint64_t size);
 

@@ -35,6 +35,8 @@ typedef void (*HccldHostKernel)(uint32_t block_index, uint32_t block_count, void
  * aborted, or has stopped at an error. One that runs is never interrupted: if its stream is
  * destroyed by force, or its device reset by force, it goes on, and the device memory that it uses
  * may be gone; its vector cores are free for others from then on. exit() does not wait for it.
+ * Memory of a peer that a channel has brought reads as zeros for it, and what it stores there reaches
+ * nobody, once this process has ended the channel, or a call in it has heard that the peer has.
  *
  * ACL_ERROR_INVALID_PARAM: kernel NULL, block_count 0, args NULL with a size;
  * ACL_ERROR_RT_PARAM_INVALID: more blocks than the device has vector cores;
