@@ -73,7 +73,7 @@ static void list_pop(struct hccld_stream *stream)
 static void call_drop(struct host_call *call)
 {
 	if (call->kernel)
-		hccld_kernel_over(call->kernel, false);
+		hccld_kernel_over(call->kernel);
 	else if (call->drop)
 		call->drop(call->arg);
 	free(call);
@@ -387,7 +387,7 @@ void hccld_host_enter(struct host_call *call)
 void hccld_host_kernel_end(struct hccld_session *session, struct host_call *call)
 {
 	pthread_mutex_lock(&mutex);
-	hccld_kernel_over(call->kernel, call->is_orphan);
+	hccld_kernel_over(call->kernel);
 	call_end(session, call);
 	pthread_mutex_unlock(&mutex);
 }
@@ -540,6 +540,8 @@ void hccld_host_await_own(void)
 
 void hccld_host_stop(struct hccld_stream *stream)
 {
+	struct kernel *running = NULL;
+
 	hccld_kernel_await_launches(stream);
 	pthread_mutex_lock(&mutex);
 	while (stream->host_first) {
@@ -551,9 +553,11 @@ void hccld_host_stop(struct hccld_stream *stream)
 	/* the library's own are short, and touch memory that the program may free when its stream has ended */
 	while (stream->host_running && stream->host_running->drop)
 		pthread_cond_wait(&finished, &mutex);
-	if (stream->host_running)
+	if (stream->host_running) {
 		stream->host_running->is_orphan = true;
-	hccld_kernel_forget(stream, stream->host_running ? stream->host_running->kernel_blocks : 0);
+		running = stream->host_running->kernel;
+	}
+	hccld_kernel_forget(stream, running);
 	stream->host_running = NULL;
 	stream->host_thread = LIBRARY;
 	for (struct hccld_stream **at = &streams; stream->host_listed && *at; at = &(*at)->host_next) {
@@ -565,4 +569,6 @@ void hccld_host_stop(struct hccld_stream *stream)
 	}
 	pthread_cond_broadcast(&finished);
 	pthread_mutex_unlock(&mutex);
+	if (running)
+		hccld_kernel_keep(stream, running);
 }

@@ -9,6 +9,8 @@
  *   K3  `held` is what the daemon has granted: it grows before the kernel is queued, and is given back when none has been queued for a
  *       while (LINGER_NS), so that a program which launches one kernel after the other asks once. While a request about it is under way
  *       nobody else changes it.
+ *   K4  What a kernel has that runs when its stream ends is its own, under a name, until it has ended: the daemon is told before it takes the
+ *       stream away, and again when the kernel is over. So nobody else gets a core on which a block still runs.
  * One thread takes kernels that are due and never runs a block; another one gives back cores. Both and the blocks' threads stay until the
  * process ends, which waits for none of them.
  *
@@ -33,13 +35,15 @@
 #define ARGS_ALIGNMENT 64u
 
 struct kernel {
-	struct kernel *next; /* in the queue */
+	struct kernel *next; /* in the queue, or in `ended` */
 	void (*function)(uint32_t block_index, uint32_t block_count, void *args);
 	struct hccld_stream *stream;
 	struct host_call *call;
 	uint64_t number; /* of the launch */
 	uint32_t blocks;
 	uint32_t taken;	       /* blocks that have a thread */
+	uint64_t holder;       /* K4; 0: its stream has its cores */
+	bool is_kept, is_over; /* of those with a holder: the daemon knows it; it has ended */
 	_Atomic uint32_t left; /* that have not returned */
 	_Alignas(ARGS_ALIGNMENT) unsigned char args[];
 };
@@ -57,13 +61,15 @@ struct sequel {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;	  /* the queue has something */
 static pthread_cond_t settled = PTHREAD_COND_INITIALIZER; /* a request, or a launch, is over */
-static pthread_cond_t holding = PTHREAD_COND_INITIALIZER; /* a stream holds cores */
+static pthread_cond_t holding = PTHREAD_COND_INITIALIZER; /* a stream holds cores, or `ended` has something */
 static struct kernel *first, *last;			  /* the queue: due, with blocks that have no thread yet */
 static struct hccld_stream *holders;
 static struct hccld_session *session;
 static uint32_t threads;
 static uint64_t promised; /* K2: what all streams hold */
 static uint64_t orphaned; /* K2: blocks of streams that have ended */
+static struct kernel *ended; /* K4: over, and the daemon has to hear of it */
+static uint64_t last_holder;
 static bool has_starter, has_collector;
 static uint64_t launched; /* kernels ever, also those that are being launched */
 static uint64_t unfinished; /* of them, that are not over */
@@ -84,15 +90,31 @@ static int request_take(const struct hccld_stream *stream, uint32_t count)
 	return hccld_call_simple(session->connection, &request);
 }
 
-static int request_give(const struct hccld_stream *stream)
+/* Of @stream, or (NULL) of the kernel called @holder. */
+static int request_give(const struct hccld_stream *stream, uint64_t holder)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__GiveCores give = HCCLD__CONTROL__GIVE_CORES__INIT;
 
-	give.context = stream->context->id;
-	give.stream = stream->place;
+	give.context = stream ? stream->context->id : 0;
+	give.stream = stream ? stream->place : 0;
+	give.holder = holder;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_GIVE_CORES;
 	request.give_cores = &give;
+	return hccld_call_simple(session->connection, &request);
+}
+
+static int request_keep(const struct hccld_stream *stream, const struct kernel *kernel)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__KeepCores keep = HCCLD__CONTROL__KEEP_CORES__INIT;
+
+	keep.context = stream->context->id;
+	keep.stream = stream->place;
+	keep.count = kernel->blocks;
+	keep.holder = kernel->holder;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_KEEP_CORES;
+	request.keep_cores = &keep;
 	return hccld_call_simple(session->connection, &request);
 }
 
@@ -226,7 +248,7 @@ static int ask(struct hccld_stream *stream, uint32_t count)
 
 	stream->kernels.is_asking = true;
 	pthread_mutex_unlock(&mutex);
-	r = count ? request_take(stream, count) : request_give(stream);
+	r = count ? request_take(stream, count) : request_give(stream, 0);
 	pthread_mutex_lock(&mutex);
 	stream->kernels.is_asking = false;
 	/* one that cannot be given back is not there any more */
@@ -246,6 +268,20 @@ static struct hccld_stream *find_idle(uint64_t before_ns)
 	return stream;
 }
 
+/* K4. Unlocks `mutex` meanwhile. */
+static void give_ended(void)
+{
+	struct kernel *kernel;
+
+	while ((kernel = ended)) {
+		ended = kernel->next;
+		pthread_mutex_unlock(&mutex);
+		(void)request_give(NULL, kernel->holder);
+		free(kernel);
+		pthread_mutex_lock(&mutex);
+	}
+}
+
 static void *collector_main(void *arg)
 {
 	const struct timespec linger = { .tv_nsec = LINGER_NS };
@@ -253,8 +289,11 @@ static void *collector_main(void *arg)
 
 	pthread_mutex_lock(&mutex);
 	for (;;) {
-		while (!holders)
+		give_ended();
+		while (!holders && !ended)
 			pthread_cond_wait(&holding, &mutex);
+		if (ended)
+			continue;
 		pthread_mutex_unlock(&mutex);
 		nanosleep(&linger, NULL);
 		hccld_host_sweep();
@@ -418,14 +457,27 @@ void hccld_kernels_then(void (*action)(void *base, uint64_t size), void *base, u
 
 /* ---- for hostfunc.c ---- */
 
-void hccld_kernel_over(struct kernel *kernel, bool is_orphan)
+/* With `mutex`: a kernel without a stream is over, and the daemon knows of it. */
+static void ended_push(struct kernel *kernel)
+{
+	kernel->next = ended;
+	ended = kernel;
+	pthread_cond_signal(&holding);
+}
+
+void hccld_kernel_over(struct kernel *kernel)
 {
 	pthread_mutex_lock(&mutex);
-	if (is_orphan)
-		orphaned -= kernel->blocks;
-	else
-		queued_remove(&kernel->stream->kernels);
 	launch_over(kernel->number);
+	if (kernel->holder) {
+		orphaned -= kernel->blocks;
+		kernel->is_over = true;
+		if (kernel->is_kept)
+			ended_push(kernel);
+		pthread_mutex_unlock(&mutex);
+		return;
+	}
+	queued_remove(&kernel->stream->kernels);
 	pthread_mutex_unlock(&mutex);
 	free(kernel);
 }
@@ -438,12 +490,27 @@ void hccld_kernel_await_launches(struct hccld_stream *stream)
 	pthread_mutex_unlock(&mutex);
 }
 
-void hccld_kernel_forget(struct hccld_stream *stream, uint32_t orphan_blocks)
+void hccld_kernel_forget(struct hccld_stream *stream, struct kernel *running)
 {
 	pthread_mutex_lock(&mutex);
-	orphaned += orphan_blocks;
+	if (running) {
+		orphaned += running->blocks;
+		running->holder = ++last_holder;
+	}
 	stream->kernels.queued = 0;
 	if (stream->kernels.held)
 		set_held(stream, 0);
+	pthread_mutex_unlock(&mutex);
+}
+
+void hccld_kernel_keep(struct hccld_stream *stream, struct kernel *running)
+{
+	/* if it fails the connection is gone: what comes next fails, too, and says so */
+	if (request_keep(stream, running) < 0)
+		hccld_error_forget();
+	pthread_mutex_lock(&mutex);
+	running->is_kept = true;
+	if (running->is_over)
+		ended_push(running);
 	pthread_mutex_unlock(&mutex);
 }

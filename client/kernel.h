@@ -34,9 +34,11 @@ void hccld_kernels_then(void (*action)(void *base, uint64_t size), void *base, u
 
 /* ---- for hostfunc.c ---- */
 
-/* It has run, or is not going to; frees it. @is_orphan: its stream has ended meanwhile, and is not touched. */
-void hccld_kernel_over(struct kernel *kernel, bool is_orphan);
+/* It has run, or is not going to; frees it. */
+void hccld_kernel_over(struct kernel *kernel);
 /* The stream has ended: until no thread launches on it. */
 void hccld_kernel_await_launches(struct hccld_stream *stream);
-/* The stream holds nothing any more, and has nothing queued; @orphan_blocks of a kernel of it go on running. */
-void hccld_kernel_forget(struct hccld_stream *stream, uint32_t orphan_blocks);
+/* The stream holds nothing any more, and has nothing queued; @running, a kernel of it, goes on. NULL: none does. */
+void hccld_kernel_forget(struct hccld_stream *stream, struct kernel *running);
+/* Afterwards, before the daemon takes the stream away: @running keeps its cores until it is over. Asks the daemon: without any lock of a stream. */
+void hccld_kernel_keep(struct hccld_stream *stream, struct kernel *running);

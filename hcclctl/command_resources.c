@@ -97,7 +97,10 @@ static void holders_rows(struct table *table, const Hccld__Control__ListReply *p
 		table_cell(table, "%" PRIu32, resource->device);
 		table_cell(table, "%" PRIu32, resource->channels);
 		table_cell(table, "%" PRIu32, resource->notifies);
-		table_cell(table, "%" PRIu32, resource->cores);
+		if (resource->orphan_cores)
+			table_cell(table, "%" PRIu32 " (%" PRIu32 ": stream gone)", resource->cores, resource->orphan_cores);
+		else
+			table_cell(table, "%" PRIu32, resource->cores);
 	}
 }
 
@@ -117,6 +120,7 @@ static void holder_json(cJSON *array, const Hccld__Control__Resource *resource)
 	json_number(object, "channels", resource->channels);
 	json_number(object, "notifies", resource->notifies);
 	json_number(object, "vector_cores", resource->cores);
+	json_number(object, "vector_cores_stream_gone", resource->orphan_cores);
 	json_append(array, object);
 }
 
@@ -139,6 +143,7 @@ static const struct listing devices = {
 		"What operators of programs hold: of each device, and by rank, how many ends of channels, notifies\n"
 		"and vector cores are in use, of how many (hccld.conf: notifies_per_device, vector_cores_per_device).\n"
 		"What belongs to a process that has no rank on that device, or several, is shown without a rank.\n"
+		"Vector cores of a host kernel that runs on though its stream has gone are told apart: 4 (4: stream gone).\n"
 		"Without being root you see your own ranks; devices are those of all.\n",
 	.kind = HCCLD__CONTROL__LIST__KIND__RESOURCES,
 	.name = "devices",

@@ -43,8 +43,9 @@ int command_waiting(int argc, char **argv)
 {
 	static const struct listing listing = {
 		.help = "Usage: hcclctl waiting [OPTIONS]\n\n"
-			"Every operation that is at the head of its stream and not done, and every HcclChannelAcquire that waits for\n"
-			"other ranks: who waits for whom, since when, and why. Without being root you see your own.\n",
+			"Every operation that is at the head of its stream and not done, every HcclChannelAcquire that waits for\n"
+			"other ranks, and every host kernel that runs on though its stream has gone: who waits for whom, since when,\n"
+			"and why. Without being root you see your own.\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__WAITING,
 		.name = "waiting",
 		.none = "no operation waits (hcclctl status also tells of communicators that lack ranks)",

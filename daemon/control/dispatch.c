@@ -53,6 +53,7 @@ static const struct {
 	{ CASE(RESET_NOTIFIES), handle_reset_notifies, false },
 	{ CASE(TAKE_CORES), handle_take_cores, false },
 	{ CASE(GIVE_CORES), handle_give_cores, false },
+	{ CASE(KEEP_CORES), handle_keep_cores, false },
 	{ CASE(REGISTER_MEMORY), handle_register_memory, false },
 	{ CASE(UNREGISTER_MEMORY), handle_unregister_memory, false },
 	{ CASE(OFFER_CHANNELS), handle_offer_channels, false },

@@ -45,6 +45,7 @@ int handle_free_notifies(struct request *request);
 int handle_reset_notifies(struct request *request);
 int handle_take_cores(struct request *request);
 int handle_give_cores(struct request *request);
+int handle_keep_cores(struct request *request);
 int handle_register_memory(struct request *request);
 int handle_unregister_memory(struct request *request);
 int handle_offer_channels(struct request *request);

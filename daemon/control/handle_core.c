@@ -70,17 +70,46 @@ bool cores_are_coming(const struct request *request)
 	if (request->message->body_case != HCCLD__CONTROL__REQUEST__BODY_TAKE_CORES)
 		return false;
 	stream = stream_find(request, message->context, message->stream);
-	return stream && cores_will_come(stream, message->count - stream->cores);
+	return stream && cores_will_come(stream, message->count - cores_count(stream));
 }
 
 int handle_give_cores(struct request *request)
 {
 	const Hccld__Control__GiveCores *message = request->message->give_cores;
-	struct stream *stream = stream_find(request, message->context, message->stream);
+	struct stream *stream;
 
+	if (message->holder) {
+		struct cores *cores = cores_find(request_session(request), message->holder);
+
+		/* none: it comes again after a restart */
+		if (cores)
+			cores_free(cores);
+	} else {
+		stream = stream_find(request, message->context, message->stream);
+		if (!stream)
+			return no_stream(request);
+		cores_give(stream);
+	}
+	retry_soon(request->control);
+	return 0;
+}
+
+int handle_keep_cores(struct request *request)
+{
+	const Hccld__Control__KeepCores *message = request->message->keep_cores;
+	struct stream *stream;
+
+	if (!message->holder)
+		return request_fail(request, CAUSE_ARGUMENT, "a kernel that keeps vector cores needs a name, and 0 is none");
+	/* it comes again after a restart */
+	if (cores_find(request_session(request), message->holder))
+		return 0;
+	stream = stream_find(request, message->context, message->stream);
 	if (!stream)
 		return no_stream(request);
-	cores_give(stream);
+	if (cores_keep(stream, message->count, message->holder) < 0)
+		return request_fail(request, CAUSE_ARGUMENT, "a kernel of stream %" PRIu32 " cannot keep %" PRIu32 " vector cores of %" PRIu32,
+				    message->stream, message->count, cores_count(stream));
 	retry_soon(request->control);
 	return 0;
 }

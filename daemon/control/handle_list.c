@@ -279,6 +279,8 @@ static void list_waiting(struct page *page)
 	waiting_walk(page->request->control->registry, &filter, waiting_found, page);
 	if (!page->is_full && !page->error)
 		channel_waits_list(page);
+	if (!page->is_full && !page->error)
+		list_orphans(page);
 }
 
 static uint64_t stream_cursor(const struct session *session, uint32_t index)

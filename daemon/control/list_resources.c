@@ -2,7 +2,7 @@
 /*
  * The list of what operators hold: first each device with its budgets, then who holds it. What belongs to a rank (its channels, its
  * threads) is shown at the rank; the rest of a context, such as the vector cores of other streams, too, if it has one rank only, else at
- * the process.
+ * the process. Vector cores of a kernel whose stream has gone stay where they were, as long as the rank is there.
  */
 #include "control/control.h"
 #include "control/page.h"
@@ -10,6 +10,7 @@
 #include "registry/channel.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/cores.h"
 #include "registry/notify.h"
 #include "registry/registry.h"
 #include "registry/session.h"
@@ -25,24 +26,12 @@ static uint64_t holder_cursor(const struct session *session, uint32_t place)
 }
 
 struct amounts {
-	uint32_t notifies, cores;
+	uint32_t notifies, cores, orphan_cores;
 };
-
-/* Of a context, in all. */
-static struct amounts context_amounts(const struct context *context)
-{
-	struct amounts amounts = { 0 };
-
-	list_for_each(struct notifies, notifies, &context->notifies.ranges, link)
-		amounts.notifies += notifies->count;
-	list_for_each(struct stream, stream, &context->streams, link)
-		amounts.cores += stream->cores;
-	return amounts;
-}
 
 static bool has_one_rank(const struct context *context)
 {
-	return !list_is_empty(&context->ranks) && context->ranks.next == context->ranks.previous;
+	return context && !list_is_empty(&context->ranks) && context->ranks.next == context->ranks.previous;
 }
 
 static uint32_t channel_notifies(const struct rank *rank)
@@ -54,12 +43,38 @@ static uint32_t channel_notifies(const struct rank *rank)
 	return count;
 }
 
-/* The rank that holds the cores of a stream, by its handle: that of the first of the threads on it. 0: none. */
-static uint64_t stream_rank(const struct stream *stream)
+/* The rank that holds them, by its handle. 0: none. */
+static uint64_t cores_rank(const struct cores *cores)
 {
-	const struct thread *thread = stream->thread_count ? thread_first(stream->context, 0, stream) : NULL;
+	uint64_t rank = cores->stream ? thread_stream_rank(cores->stream) : cores->rank;
 
-	return thread ? thread->rank : 0;
+	return rank && session_rank(cores->session, rank) ? rank : 0;
+}
+
+static void add_cores(struct amounts *amounts, const struct cores *cores)
+{
+	amounts->cores += cores->count;
+	amounts->orphan_cores += cores->stream ? 0 : cores->count;
+}
+
+/* Those of @session on @device that @rank holds; 0: that no rank holds. */
+static void add_cores_of(struct amounts *amounts, const struct session *session, uint32_t device, uint64_t rank)
+{
+	list_for_each(struct cores, cores, &session->cores, link)
+		if (cores->device == device && cores_rank(cores) == rank)
+			add_cores(amounts, cores);
+}
+
+static struct amounts context_amounts(const struct context *context)
+{
+	struct amounts amounts = { 0 };
+
+	list_for_each(struct notifies, notifies, &context->notifies.ranges, link)
+		amounts.notifies += notifies->count;
+	list_for_each(struct cores, cores, &context->session->cores, link)
+		if (cores->device == context->device)
+			add_cores(&amounts, cores);
+	return amounts;
 }
 
 /* What is known to be of @rank: all of its context, if that has no other. */
@@ -74,25 +89,28 @@ static struct amounts rank_amounts(const struct rank *rank)
 	list_for_each(struct thread, thread, &context->threads, link)
 		if (thread->rank == rank->handle && thread->notifies)
 			amounts.notifies += thread->notifies->count;
-	list_for_each(struct stream, stream, &context->streams, link)
-		if (stream->cores && stream_rank(stream) == rank->handle)
-			amounts.cores += stream->cores;
+	add_cores_of(&amounts, context->session, context->device, rank->handle);
 	return amounts;
 }
 
-/* What is left of the context when its ranks have theirs; not by rank_amounts() of each, which would look at all threads again. */
-static struct amounts rest_amounts(const struct context *context)
+/*
+ * What is left when the ranks on the device have theirs; not by rank_amounts() of each, which would look at all threads again. @context
+ * NULL: it is closed, and kernels of it may still run.
+ */
+static struct amounts rest_amounts(const struct session *session, uint32_t device, const struct context *context)
 {
-	struct amounts amounts = context_amounts(context);
+	struct amounts amounts = { 0 };
 
+	add_cores_of(&amounts, session, device, 0);
+	if (!context)
+		return amounts;
+	list_for_each(struct notifies, notifies, &context->notifies.ranges, link)
+		amounts.notifies += notifies->count;
 	list_for_each(struct rank, rank, &context->ranks, link)
 		amounts.notifies -= channel_notifies(rank);
 	list_for_each(struct thread, thread, &context->threads, link)
 		if (thread->rank && thread->notifies)
 			amounts.notifies -= thread->notifies->count;
-	list_for_each(struct stream, stream, &context->streams, link)
-		if (stream->cores && stream_rank(stream))
-			amounts.cores -= stream->cores;
 	return amounts;
 }
 
@@ -125,14 +143,12 @@ static Hccld__Control__Resource *list_device(struct request *request, uint32_t n
 	return message;
 }
 
-static Hccld__Control__Resource *list_holder(struct request *request, const struct context *context, const struct rank *rank,
-					     const struct amounts *amounts)
+static Hccld__Control__Resource *list_holder(struct request *request, const struct session *session, uint32_t device,
+					     const struct rank *rank, const struct amounts *amounts)
 {
-	const struct session *session = context->session;
 	Hccld__Control__Resource *message =
 		resource_new(request,
-			     rank ? HCCLD__CONTROL__RESOURCE__OWNER__RANK : HCCLD__CONTROL__RESOURCE__OWNER__PROCESS,
-			     context->device);
+			     rank ? HCCLD__CONTROL__RESOURCE__OWNER__RANK : HCCLD__CONTROL__RESOURCE__OWNER__PROCESS, device);
 
 	if (!message)
 		return NULL;
@@ -141,6 +157,7 @@ static Hccld__Control__Resource *list_holder(struct request *request, const stru
 	message->process = (char *)session->process;
 	message->notifies = amounts->notifies;
 	message->cores = amounts->cores;
+	message->orphan_cores = amounts->orphan_cores;
 	if (rank) {
 		message->comm = rank->comm->id;
 		message->comm_name = rank->comm->name;
@@ -161,7 +178,7 @@ static bool list_ranks_of(struct page *page, const struct session *session)
 		if (!rank || rank->is_closing || cursor <= page->after)
 			continue;
 		amounts = rank_amounts(rank);
-		message = list_holder(page->request, rank->context, rank, &amounts);
+		message = list_holder(page->request, session, rank->context->device, rank, &amounts);
 		if (!page_add(page, message ? &message->base : NULL, cursor))
 			return false;
 	}
@@ -177,12 +194,12 @@ static bool list_contexts_of(struct page *page, const struct session *session)
 		Hccld__Control__Resource *message;
 		struct amounts amounts;
 
-		if (!context || has_one_rank(context) || cursor <= page->after)
+		if (has_one_rank(context) || cursor <= page->after)
 			continue;
-		amounts = rest_amounts(context);
+		amounts = rest_amounts(session, i, context);
 		if (!amounts.notifies && !amounts.cores)
 			continue;
-		message = list_holder(page->request, context, NULL, &amounts);
+		message = list_holder(page->request, session, i, NULL, &amounts);
 		if (!page_add(page, message ? &message->base : NULL, cursor))
 			return false;
 	}

@@ -20,6 +20,8 @@ struct page {
 /* False: no more on this page. @message NULL: out of memory. */
 bool page_add(struct page *page, ProtobufCMessage *message, uint64_t cursor);
 
+/* list_orphans.c: after all else that waits */
+void list_orphans(struct page *page);
 /* list_resources.c */
 void list_resources(struct page *page);
 /* list_notifies.c */

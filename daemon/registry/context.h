@@ -9,6 +9,7 @@
 #include "engine/view.h"
 #include "registry/notify.h"
 
+struct cores;
 struct record_context;
 struct record_stream;
 struct session;
@@ -32,7 +33,7 @@ struct stream {
 	uint32_t record;
 	uint32_t thread_count; /* threads that use it */
 	bool is_closing;
-	uint32_t cores, cores_record; /* cores.h */
+	struct cores *cores; /* NULL: it holds none */
 	struct stream_ring *ring;
 };
 

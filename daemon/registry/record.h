@@ -213,11 +213,15 @@ struct record_channel {
 	_Atomic uint64_t valid;
 };
 
-/* Vector cores that a stream holds. */
+/* Vector cores that a stream holds, or a kernel that has outlived its stream. */
 struct record_cores {
 	uint64_t session, context;
-	uint32_t stream;
+	uint32_t stream, device;
 	_Atomic uint32_t count;
+	uint32_t reserved;
+	_Atomic uint64_t rank;	   /* within the session, when the stream went; 0: none */
+	_Atomic uint64_t since_ns; /* CLOCK_MONOTONIC, of that */
+	_Atomic uint64_t holder;   /* the session's name for the kernel; 0: the stream holds them. Stored after all of this */
 	_Atomic uint64_t valid;
 };
 

@@ -14,6 +14,7 @@
 #include "proto/cleanup.h"
 #include "registry/context.h"
 #include "registry/comm.h"
+#include "registry/cores.h"
 #include "registry/registry.h"
 #include "registry/segment.h"
 #include "registry/tenant.h"
@@ -50,6 +51,7 @@ struct session *session_free(struct session *session)
 	slots_deinit(&session->stream_slots);
 	slots_deinit(&session->segment_slots);
 	slots_deinit(&session->rank_slots);
+	cores_forget(session);
 	free(session->holders);
 	session_give_all(session);
 	quota_unref(session->quota);
@@ -110,6 +112,7 @@ static int session_open(struct registry *registry, struct tenant *tenant,
 	list_init(&session->link);
 	list_init(&session->joiners);
 	list_init(&session->teardowns);
+	list_init(&session->cores);
 	session->references = 1;
 	session->restored_socket_fd = session->restored_pidfd = -1;
 	session->exit = -1;
@@ -303,6 +306,7 @@ void session_remove(struct session *session)
 	 */
 	records_remove(registry->records, RECORD_SESSION, session->record);
 	session_unstore(session);
+	cores_free_all(session);
 	idmap_remove(&registry->session_ids, session->view.id);
 	list_remove(&session->link);
 	registry->session_count--;

@@ -45,6 +45,7 @@ struct session {
 	struct holder *holders; /* per device, then host memory */
 	struct list joiners;	/* joins that wait for other ranks */
 	struct list teardowns;	/* control/teardown.h: one at a time */
+	struct list cores;	/* cores.h */
 	uint32_t joiner_count, root_infos;
 	uint32_t export_count, thread_count;
 	uint32_t channel_waiters; /* control/channel_wait.h: what its requests wait for */

@@ -128,6 +128,13 @@ struct thread *thread_first(const struct context *context, uint64_t rank, const 
 	return NULL;
 }
 
+uint64_t thread_stream_rank(const struct stream *stream)
+{
+	const struct thread *thread = stream->thread_count ? thread_first(stream->context, 0, stream) : NULL;
+
+	return thread ? thread->rank : 0;
+}
+
 struct thread *thread_first_lost(const struct context *context)
 {
 	list_for_each(struct thread, thread, &context->threads, link)

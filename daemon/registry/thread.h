@@ -48,6 +48,8 @@ struct thread *thread_find(struct session *session, uint64_t id);
 struct thread *thread_again(struct context *context, uint64_t request);
 /* One of a rank, by its handle, or on a stream; NULL: there is none. */
 struct thread *thread_first(const struct context *context, uint64_t rank, const struct stream *stream);
+/* The rank, by its handle, of the first of the threads on a stream; 0: none. */
+uint64_t thread_stream_rank(const struct stream *stream);
 /* One whose rank is gone. */
 struct thread *thread_first_lost(const struct context *context);
 /* After its stream, if that goes, and when the engine has made a pass since notifies_close(): out of records and counts, and freed. */

@@ -34,7 +34,8 @@ typedef void (*HccldHostKernel)(uint32_t block_index, uint32_t block_count, void
  * (ACL_ERROR_RT_STREAM_CONTEXT). A kernel that is queued does not run if its stream ends before, is
  * aborted, or has stopped at an error. One that runs is never interrupted: if its stream is
  * destroyed by force, or its device reset by force, it goes on, and the device memory that it uses
- * may be gone; its vector cores are free for others from then on. exit() does not wait for it.
+ * may be gone; it keeps a vector core for each of its blocks until it ends, or the process or its
+ * session (hcclctl kill). exit() does not wait for it.
  * Memory of a peer that a channel has brought reads as zeros for it, and what it stores there reaches
  * nobody, once this process has ended the channel, or a call in it has heard that the peer has.
  *

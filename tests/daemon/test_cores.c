@@ -71,6 +71,32 @@ static uint32_t give(struct raw_client *client, uint64_t context, uint32_t strea
 	return call(client, &request);
 }
 
+static uint32_t keep(struct raw_client *client, uint64_t context, uint32_t stream, uint32_t count, uint64_t holder)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__KeepCores message = HCCLD__CONTROL__KEEP_CORES__INIT;
+
+	message.context = context;
+	message.stream = stream;
+	message.count = count;
+	message.holder = holder;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_KEEP_CORES;
+	request.keep_cores = &message;
+	return call(client, &request);
+}
+
+/* Those of a kernel whose stream has gone. */
+static uint32_t give_kept(struct raw_client *client, uint64_t holder)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__GiveCores message = HCCLD__CONTROL__GIVE_CORES__INIT;
+
+	message.holder = holder;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_GIVE_CORES;
+	request.give_cores = &message;
+	return call(client, &request);
+}
+
 /* Of both devices, as the list has it. */
 static void check_used(uint32_t first, uint32_t second)
 {
@@ -275,5 +301,89 @@ TEST(cores_survive_a_restart)
 	raw_destroy_stream(&client, one);
 	check_used(0, 0);
 	raw_client_stop(&client);
+	stop();
+}
+
+TEST(cores_of_a_kernel_outlive_its_stream)
+{
+	struct raw_client client, second;
+	uint64_t context, other;
+	uint32_t one, two;
+
+	start(NULL);
+	join_in(&client);
+	join_in(&second);
+	context = raw_open_context(&client, 0);
+	other = raw_open_context(&client, 1);
+	one = raw_create_stream(&client, context);
+	two = raw_create_stream(&client, other);
+	check_eq_uint(keep(&client, context, one, 1, 7), CAUSE_ARGUMENT);
+	check_eq_uint(take(&client, context, one, 10), 0);
+	check_eq_uint(take(&client, other, two, 6), 0);
+	check_eq_uint(keep(&client, context, one, 3, 0), CAUSE_ARGUMENT);
+	check_eq_uint(keep(&client, context, one, 0, 7), CAUSE_ARGUMENT);
+	check_eq_uint(keep(&client, context, one, 11, 7), CAUSE_ARGUMENT);
+	check_eq_uint(keep(&client, context, two, 3, 7), CAUSE_BAD_HANDLE);
+	check_used(10, 6);
+	/* what it does not keep is free, and comes back by another request */
+	check_eq_uint(keep(&client, context, one, 3, 7), 0);
+	check_used(3, 6);
+	check_eq_uint(keep(&client, context, one, 3, 7), 0);
+	check_eq_uint(give(&client, context, one), 0);
+	check_eq_uint(take(&client, context, one, BUDGET - 2), CAUSE_CORES);
+	check_str_contains(refusal, ": 3 (3 by kernels that still run, their stream has gone)");
+	check_eq_uint(take(&client, context, one, BUDGET - 3), 0);
+	check_eq_uint(keep(&client, context, one, 2, 8), 0);
+	raw_destroy_stream(&client, one);
+	check_used(5, 6);
+	check_eq_uint(keep(&client, other, two, 4, 9), 0);
+	raw_close_context(&client, other);
+	check_used(5, 4);
+	/* names are each session's own; whoever has none gives nothing */
+	check_eq_uint(give_kept(&second, 7), 0);
+	check_used(5, 4);
+	check_eq_uint(give_kept(&client, 7), 0);
+	check_eq_uint(give_kept(&client, 7), 0);
+	check_used(2, 4);
+	raw_client_stop(&client);
+	other = raw_open_context(&second, 0);
+	check_eq_uint(take(&second, other, raw_create_stream(&second, other), BUDGET), 0);
+	check_used(16, 0);
+	raw_client_stop(&second);
+	stop();
+}
+
+TEST(cores_of_a_kernel_without_a_stream_survive_a_restart)
+{
+	struct raw_client client;
+	uint64_t context;
+	uint32_t one, two;
+
+	start("--keeper");
+	join_in(&client);
+	context = raw_open_context(&client, 1);
+	one = raw_create_stream(&client, context);
+	two = raw_create_stream(&client, context);
+	check_eq_uint(take(&client, context, one, 9), 0);
+	check_eq_uint(take(&client, context, two, 5), 0);
+	check_eq_uint(keep(&client, context, one, 4, 1), 0);
+	kill(worker(), SIGKILL);
+	/* asked again */
+	check_eq_uint(keep(&client, context, one, 4, 1), 0);
+	check_used(0, 9);
+	raw_destroy_stream(&client, one);
+	check_eq_uint(keep(&client, context, two, 5, 2), 0);
+	raw_close_context(&client, context);
+	kill(worker(), SIGKILL);
+	check_used(0, 9);
+	check_eq_uint(give_kept(&client, 1), 0);
+	check_used(0, 5);
+	raw_client_stop(&client);
+	for (int i = 0; i < 2; i++) {
+		join_in(&client);
+		context = raw_open_context(&client, 1);
+		check_eq_uint(take(&client, context, raw_create_stream(&client, context), BUDGET), 0);
+		raw_client_stop(&client);
+	}
 	stop();
 }

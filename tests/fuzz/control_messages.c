@@ -333,13 +333,14 @@ static size_t pack_list(struct parts *parts, unsigned char *data)
 
 /* ---- tasks ---- */
 
+#define START_ON_STREAM(parts, Name, field, CASE)                                                 \
+	START(parts, Name, field, CASE); uint8_t mode = input_byte((parts)->input);               \
+	message.context = numbers_take((parts)->numbers, (parts)->input);                         \
+	message.stream = mode & 0x80 ? (uint32_t)input_size((parts)->input) : mode % 4
+
 static size_t pack_abort_tasks(struct parts *parts, unsigned char *data)
 {
-	START(parts, AbortTasks, abort_tasks, ABORT_TASKS);
-	uint8_t mode = input_byte(parts->input);
-
-	message.context = numbers_take(parts->numbers, parts->input);
-	message.stream = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 4;
+	START_ON_STREAM(parts, AbortTasks, abort_tasks, ABORT_TASKS);
 	message.cause = mode & 0x40 ? input_byte(parts->input) : mode & 4 ? CAUSE_TASK_ABORTED : CAUSE_STREAM_ABORTED;
 	message.only_head = mode & 8;
 	return PACK(parts, data);
@@ -347,22 +348,23 @@ static size_t pack_abort_tasks(struct parts *parts, unsigned char *data)
 
 static size_t pack_take_cores(struct parts *parts, unsigned char *data)
 {
-	START(parts, TakeCores, take_cores, TAKE_CORES);
-	uint8_t mode = input_byte(parts->input);
-
-	message.context = numbers_take(parts->numbers, parts->input);
-	message.stream = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 4;
+	START_ON_STREAM(parts, TakeCores, take_cores, TAKE_CORES);
 	message.count = mode & 0x40 ? (uint32_t)input_size(parts->input) : mode / 4;
 	return PACK(parts, data);
 }
 
 static size_t pack_give_cores(struct parts *parts, unsigned char *data)
 {
-	START(parts, GiveCores, give_cores, GIVE_CORES);
-	uint8_t mode = input_byte(parts->input);
+	START_ON_STREAM(parts, GiveCores, give_cores, GIVE_CORES);
+	message.holder = mode & 0x20 ? mode / 4 % 8 : 0;
+	return PACK(parts, data);
+}
 
-	message.context = numbers_take(parts->numbers, parts->input);
-	message.stream = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 4;
+static size_t pack_keep_cores(struct parts *parts, unsigned char *data)
+{
+	START_ON_STREAM(parts, KeepCores, keep_cores, KEEP_CORES);
+	message.count = mode & 0x40 ? (uint32_t)input_size(parts->input) : mode / 16;
+	message.holder = mode / 4 % 8;
 	return PACK(parts, data);
 }
 
@@ -585,8 +587,7 @@ size_t message_make(struct input *input, const struct numbers *numbers, uint64_t
 		pack_create_notifies, pack_free_notifies, pack_reset_notifies,
 		pack_take_cores,    pack_give_cores,	  pack_register_memory,	 pack_unregister_memory, pack_offer_channels,
 		pack_await_channels, pack_describe_channel, pack_close_channels, pack_map_import,
-		pack_take_cores,    pack_give_cores,
-		pack_create_thread, pack_destroy_thread,
+		pack_take_cores,    pack_keep_cores,	  pack_create_thread,	 pack_destroy_thread,
 		/* what the rest needs, once more */
 		pack_open_context,
 	};

@@ -214,7 +214,7 @@ static size_t pack_thread(struct liar *liar, const struct owned *owned, Hccld__C
 
 static size_t pack_stream(struct liar *liar, const struct owned *owned, Hccld__Control__Request *request, unsigned char *data)
 {
-	switch (next(liar) % 4) {
+	switch (next(liar) % 5) {
 	case 0: {
 		PACK_AS(TakeCores, TAKE_CORES, take_cores);
 		message.context = owned->context;
@@ -223,6 +223,14 @@ static size_t pack_stream(struct liar *liar, const struct owned *owned, Hccld__C
 		PACK_END;
 	}
 	case 1: {
+		PACK_AS(KeepCores, KEEP_CORES, keep_cores);
+		message.context = owned->context;
+		message.stream = (uint32_t)PICK(liar, owned->streams);
+		message.count = next(liar) % 4;
+		message.holder = next(liar) % 8;
+		PACK_END;
+	}
+	case 2: {
 		PACK_AS(DestroyStream, DESTROY_STREAM, destroy_stream);
 		message.stream = (uint32_t)PICK(liar, owned->streams);
 		PACK_END;

@@ -349,24 +349,43 @@ TEST_TIMEOUT(host_kernels_run_beside_host_functions, 60)
 
 /* ---- ends ---- */
 
+static _Atomic uint32_t arrived;
+
+static void come_to_gate(uint32_t block, uint32_t blocks, void *args)
+{
+	atomic_fetch_add(&arrived, 1);
+	wait_for_gate(block, blocks, args);
+}
+
 static void ends(void)
 {
 	_Atomic uint32_t runs = 0, *at = &runs;
 	aclrtEvent never;
 	aclrtStream stream;
+	aclError r;
 
 	check_ok(aclrtSetDevice(0));
 	check_ok(aclrtCreateEvent(&never));
 	stream = stream_make();
-	check_ok(HccldLaunchHostKernel(wait_for_gate, 30, NULL, 0, stream));
+	check_ok(HccldLaunchHostKernel(come_to_gate, 30, NULL, 0, stream));
 	check_ok(HccldLaunchHostKernel(add_one, 30, &at, sizeof(at), stream));
-	usleep(20000);
+	while (atomic_load(&arrived) < 30)
+		usleep(1000);
 	check_ok(aclrtDestroyStreamForce(stream));
-	/* its cores are free, and the threads for them there, though it still runs */
+	/* it has its cores, and there are threads for the rest; it ends, and all are there again some ms later */
 	stream = stream_make();
-	check_ok(HccldLaunchHostKernel(add_one, CORES, &at, sizeof(at), stream));
+	check_fails(HccldLaunchHostKernel(add_one, CORES - 29, &at, sizeof(at), stream), ACL_ERROR_RT_RESOURCE_ALLOC_FAIL,
+		    "30 by kernels that still run, their stream has gone");
+	check_ok(HccldLaunchHostKernel(add_one, CORES - 30, &at, sizeof(at), stream));
 	check_ok(aclrtSynchronizeStream(stream));
-	check_eq_uint(runs, CORES);
+	check_eq_uint(runs, CORES - 30);
+	atomic_store(&gate, 1);
+	while ((r = HccldLaunchHostKernel(add_one, CORES, &at, sizeof(at), stream)) == ACL_ERROR_RT_RESOURCE_ALLOC_FAIL)
+		usleep(1000);
+	check_ok(r);
+	check_ok(aclrtSynchronizeStream(stream));
+	check_eq_uint(runs, 2 * CORES - 30);
+	atomic_store(&runs, CORES);
 	check_ok(aclrtStreamWaitEvent(stream, never));
 	check_ok(HccldLaunchHostKernel(add_one, 30, &at, sizeof(at), stream));
 	check_ok(aclrtDeviceTaskAbort(0, 0));
@@ -389,7 +408,6 @@ static void ends(void)
 	check_ok(HccldLaunchHostKernel(add_one, CORES, &at, sizeof(at), NULL));
 	check_ok(aclrtSynchronizeStream(NULL));
 	check_eq_uint(runs, 3 * CORES);
-	atomic_store(&gate, 1);
 }
 
 TEST_TIMEOUT(host_kernels_end_with_their_stream, 60)

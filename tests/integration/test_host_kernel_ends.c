@@ -305,6 +305,152 @@ TEST_TIMEOUT(host_kernels_survive_restarts_of_the_daemon, 60)
 	check_eq_int(private_daemon_stop(&keeper), 0);
 }
 
+/* ---- its stream goes while it runs ---- */
+
+enum { ORPHANS = 3 };
+
+static void end_by_force(aclrtStream stream)
+{
+	check_ok(aclrtDestroyStreamForce(stream));
+}
+
+static void end_with_device(aclrtStream stream)
+{
+	check_ok(aclrtResetDeviceForce(0));
+}
+
+static void end_own_stream(uint32_t block, uint32_t blocks, void *args)
+{
+	if (block == 0)
+		check_ok(aclrtDestroyStreamForce(*(aclrtStream *)args));
+	atomic_fetch_add(&shared->ready, 1);
+	wait_for_gate(block, blocks, NULL);
+}
+
+static void come_and_wait(uint32_t block, uint32_t blocks, void *args)
+{
+	atomic_fetch_add(&shared->ready, 1);
+	wait_for_gate(block, blocks, NULL);
+}
+
+/* How the stream ends; NULL: by its own kernel. */
+static void (*end_stream)(aclrtStream stream);
+
+/* The process has all of the device queued, and of that a kernel of three blocks that runs. */
+static void leave_orphan(void)
+{
+	aclrtStream stream;
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&stream));
+	check_ok(HccldLaunchHostKernel(end_stream ? come_and_wait : end_own_stream, ORPHANS, &stream, sizeof(stream), stream));
+	if (end_stream)
+		check_ok(HccldLaunchHostKernel(wait_for_gate, CORES, NULL, 0, stream));
+	await(&shared->ready, ORPHANS);
+	if (end_stream)
+		end_stream(stream);
+	atomic_fetch_add(&shared->ready, 1);
+	await(&shared->gate, 2);
+}
+
+/* Until it is granted: what is given back comes some ms later. */
+static void launch_all(void)
+{
+	_Atomic uint32_t runs = 0, *at = &runs;
+	aclError r = ACL_ERROR_RT_RESOURCE_ALLOC_FAIL;
+
+	check_ok(aclrtSetDevice(0));
+	for (int i = 0; i < 1000 && r == ACL_ERROR_RT_RESOURCE_ALLOC_FAIL; i++) {
+		r = HccldLaunchHostKernel(add_one, CORES, &at, sizeof(at), NULL);
+		usleep(10000);
+	}
+	check_ok(r);
+	check_ok(aclrtSynchronizeStream(NULL));
+	check_eq_uint(runs, CORES);
+}
+
+static void launch_the_rest(void)
+{
+	_Atomic uint32_t runs = 0, *at = &runs;
+
+	check_ok(aclrtSetDevice(0));
+	check_fails(HccldLaunchHostKernel(add_one, CORES - ORPHANS + 1, &at, sizeof(at), NULL), ACL_ERROR_RT_RESOURCE_ALLOC_FAIL,
+		    ": 3 (3 by kernels that still run, their stream has gone)");
+	check_ok(HccldLaunchHostKernel(add_one, CORES - ORPHANS, &at, sizeof(at), NULL));
+	check_ok(aclrtSynchronizeStream(NULL));
+	check_eq_uint(runs, CORES - ORPHANS);
+}
+
+static void check_orphan(pid_t pid)
+{
+	char text[160];
+
+	process_end(process_start(launch_the_rest), 0);
+	expect("resources", "3 (3: stream gone)");
+	expect("--json resources", "\"vector_cores\":\t3,\n\t\t\t\"vector_cores_total\":\t48");
+	expect("--json resources", "\"vector_cores\":\t3,\n\t\t\t\"vector_cores_stream_gone\":\t3");
+	snprintf(text, sizeof(text), "a host kernel of pid %d still runs on 3 vector cores of device 0: its stream has gone", (int)pid);
+	expect("waiting --json", text);
+}
+
+enum then { ENDS, ENDS_AFTER_RESTART, IS_KILLED };
+
+static void orphan(void (*end)(aclrtStream stream), enum then then)
+{
+	const char *options[] = { "--keeper", NULL };
+	pid_t pid;
+
+	shared_make();
+	end_stream = end;
+	check_eq_int(private_daemon_start(&keeper, options, NULL), 0);
+	pid = process_start(leave_orphan);
+	await(&shared->ready, ORPHANS + 1);
+	check_orphan(pid);
+	if (then == ENDS_AFTER_RESTART) {
+		kill(worker_of(&keeper), SIGKILL);
+		check_orphan(pid);
+	}
+	if (then == IS_KILLED) {
+		kill(pid, SIGKILL);
+		process_end(pid, SIGKILL);
+	} else {
+		atomic_store(&shared->gate, 1);
+	}
+	process_end(process_start(launch_all), 0);
+	expect("--json resources", "\"processes\":\t[]");
+	expect("waiting --json", "\"waiting\":\t[]");
+	if (then != IS_KILLED) {
+		atomic_store(&shared->gate, 2);
+		process_end(pid, 0);
+	}
+	check_eq_int(private_daemon_stop(&keeper), 0);
+}
+
+TEST_TIMEOUT(a_kernel_keeps_its_vector_cores_when_its_stream_is_destroyed, 60)
+{
+	orphan(end_by_force, ENDS);
+}
+
+TEST_TIMEOUT(a_kernel_keeps_its_vector_cores_when_its_device_is_reset, 60)
+{
+	orphan(end_with_device, ENDS);
+}
+
+TEST_TIMEOUT(a_kernel_keeps_its_vector_cores_when_it_destroys_its_stream, 60)
+{
+	orphan(NULL, ENDS);
+}
+
+TEST_TIMEOUT(vector_cores_of_a_kernel_without_a_stream_survive_a_restart, 60)
+{
+	orphan(end_by_force, ENDS_AFTER_RESTART);
+}
+
+TEST_TIMEOUT(vector_cores_of_a_kernel_without_a_stream_go_with_its_process, 60)
+{
+	orphan(end_with_device, IS_KILLED);
+}
+
 /* ---- what ends its thread ---- */
 
 static void leave_thread(uint32_t block, uint32_t blocks, void *args)
