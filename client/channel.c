@@ -356,23 +356,35 @@ int hccld_channel_peer_notify(const struct hccld_channel *channel, const char *f
 	return 0;
 }
 
-int hccld_channel_check(const struct hccld_channel *channel, const char *function)
+/* What has become of the peer, for "rank 1, pid 4711, @how"; CAUSE_NONE: it is there, and has its end. */
+static enum cause peer_loss(const struct hccld_channel *channel, const char *closed, char *how, size_t size)
 {
 	const struct comm_member *member = &channel->comm->region->members[channel->peer];
 	/* acquire: pid and wait status come before the word */
 	const uint32_t word = atomic_load_explicit(&member->word, memory_order_acquire);
+
+	if (word == MEMBER_ALIVE && !atomic_load_explicit(&channel->is_lost, memory_order_acquire))
+		return CAUSE_NONE;
+	if (word == MEMBER_DEAD)
+		exit_text(member->exit, how, size);
+	else
+		snprintf(how, size, "%s", word == MEMBER_ALIVE ? closed : "has destroyed the communicator");
+	return word == MEMBER_DEAD ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT;
+}
+
+int hccld_channel_check(const struct hccld_channel *channel, const char *function)
+{
 	const struct hccld_comm *comm = channel->comm;
-	char how[64] = "has destroyed the communicator";
+	enum cause cause;
+	char how[96];
 
 	hccld_share_refresh();
-	if (word == MEMBER_ALIVE && !atomic_load_explicit(&channel->is_lost, memory_order_acquire))
+	cause = peer_loss(channel, "has closed its end; end this one with HcclChannelDestroy before another is acquired", how, sizeof(how));
+	if (!cause)
 		return 0;
-	if (word == MEMBER_DEAD)
-		exit_text(member->exit, how, sizeof(how));
-	return hccld_error(word == MEMBER_DEAD ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT,
-			   "%s: communicator %s: rank %u's channel to rank %u (engine %s, protocol %s): rank %u, pid %d, %s", function, comm->name,
+	return hccld_error(cause, "%s: communicator %s: rank %u's channel to rank %u (engine %s, protocol %s): rank %u, pid %d, %s", function, comm->name,
 			   comm->rank, channel->peer, channel_engine_name(channel->engine), channel_protocol_name(channel->protocol), channel->peer,
-			   member->pid, word == MEMBER_ALIVE ? "has closed its end; end this one with HcclChannelDestroy before another is acquired" : how);
+			   comm->region->members[channel->peer].pid, how);
 }
 
 /* " (pid 4711, killed by signal 9)" of the peer, nothing while it is there. */
@@ -485,44 +497,57 @@ void hccld_channels_lose(uint64_t segment)
 	pthread_mutex_unlock(&table_lock);
 }
 
-bool hccld_channels_lost_at(const void *address, uint32_t *ret_pid)
+/* With `table_lock`: the channel whose memory is at @address, and that memory; NULL: none. */
+static const struct hccld_channel *find_by_address(const void *address, const struct hccld_channel_memory **ret_memory)
 {
-	bool is_lost = false;
+	for (uint32_t i = 0; i < used_count; i++) {
+		*ret_memory = atomic_load_explicit(&channels[i].word, memory_order_acquire) & ALIVE ? memory_at(&channels[i], address, 1) : NULL;
+		if (*ret_memory)
+			return &channels[i];
+	}
+	return NULL;
+}
+
+int hccld_channels_lost_error(const char *function, const void *address)
+{
+	char how[96] = "has freed it", name[HCCLD_COMM_NAME_MAX];
+	const struct hccld_channel_memory *memory;
+	const struct hccld_channel *channel;
+	enum cause cause = CAUSE_NONE;
+	uint32_t peer = 0;
+	int32_t pid = 0;
 
 	pthread_mutex_lock(&table_lock);
-	for (uint32_t i = 0; i < used_count && !is_lost; i++) {
-		const struct hccld_channel *channel = &channels[i];
-		const struct hccld_channel_memory *memory;
-
-		if (!(atomic_load_explicit(&channel->word, memory_order_acquire) & ALIVE))
-			continue;
-		memory = memory_at(channel, address, 1);
-		is_lost = memory && atomic_load_explicit(&memory->is_lost, memory_order_acquire);
-		if (is_lost)
-			*ret_pid = (uint32_t)channel->comm->region->members[channel->peer].pid;
+	channel = find_by_address(address, &memory);
+	if (channel && !atomic_load_explicit(&memory->is_lost, memory_order_acquire))
+		channel = NULL;
+	if (channel) {
+		cause = peer_loss(channel, "has closed its end of the channel", how, sizeof(how));
+		peer = channel->peer;
+		pid = channel->comm->region->members[peer].pid;
+		snprintf(name, sizeof(name), "%s", channel->comm->name);
 	}
 	pthread_mutex_unlock(&table_lock);
-	return is_lost;
+	if (!channel)
+		return 0;
+	return hccld_error(cause ? cause : CAUSE_PEER_MEMORY,
+			   "%s: the memory at %p came with a channel of communicator %s: rank %u, pid %d, %s; it reads as zeros", function, address,
+			   name, peer, pid, how);
 }
 
 bool hccld_channel_look(const void *address, struct hccld_channel_owner *ret_owner)
 {
-	const struct hccld_channel_memory *memory = NULL;
+	const struct hccld_channel_memory *memory;
+	const struct hccld_channel *channel;
 
 	/* the thread that the signal came to may hold it */
 	if (pthread_mutex_trylock(&table_lock))
 		return false;
-	for (uint32_t i = 0; i < used_count && !memory; i++) {
-		const struct hccld_channel *channel = &channels[i];
-
-		if (!(atomic_load_explicit(&channel->word, memory_order_acquire) & ALIVE))
-			continue;
-		memory = memory_at(channel, address, 1);
-		if (!memory)
-			continue;
+	channel = find_by_address(address, &memory);
+	if (channel) {
 		ret_owner->peer = channel->peer;
 		ret_owner->tag = memory == channel->memories ? NULL : channel->tags[memory - channel->memories - 1];
 	}
 	pthread_mutex_unlock(&table_lock);
-	return memory;
+	return channel;
 }

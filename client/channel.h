@@ -125,5 +125,8 @@ struct hccld_channel_owner {
 	const char *tag;	/* of registered memory; NULL: the HCCL buffer */
 };
 bool hccld_channel_look(const void *address, struct hccld_channel_owner *ret_owner);
-/* @ret_pid: of the process it came from. */
-bool hccld_channels_lost_at(const void *address, uint32_t *ret_pid);
+/*
+ * The error of @function, which was given lost memory of a channel: text set, names rank, pid, and what has happened to them. -ESTALE: freed;
+ * else as hccld_channel_check(). 0: it is none.
+ */
+int hccld_channels_lost_error(const char *function, const void *address);

@@ -41,6 +41,9 @@ static const struct {
 	{ CAUSE_PEER_DEAD, "ended by an administrator", "Ask that user why; a new start of the job connects again." },
 	{ CAUSE_PEER_LEFT, "has closed its end",
 	  "Let both ranks be done with a channel before one of them closes it; HcclChannelDestroy at both, then HcclChannelAcquire, gives a new one." },
+	{ CAUSE_PEER_MEMORY, ", which has ended", "Look at the output of that process; its end is the cause." },
+	{ CAUSE_PEER_MEMORY, "has closed its end",
+	  "Let both ranks be done with a channel before one of them closes it; HcclChannelDestroy at both, then HcclChannelAcquire, gives a new one." },
 	{ CAUSE_DAEMON_GONE, "being stopped", "Start the program again once hccld runs again (systemctl start hccld, say)." },
 	{ CAUSE_DAEMON_GONE, "was stopped", "Start hccld again (systemctl start hccld, say), then the program." },
 	{ CAUSE_DAEMON_GONE, "has ended the session", "hccld's log says more; a new start of the program connects again." },
@@ -297,12 +300,16 @@ static int error_fault(const struct fault *fault, const char *where, const char 
 	const struct status *status = status_of(fault->cause);
 	char name[HCCLD_COMM_NAME_MAX], text[HCCLD_TEXT_MAX], solution[256];
 
-	if (!fault->comm && (fault->direction == ITEM_COPY || fault->direction == ITEM_FILL))
+	if (!fault->comm && (fault->direction == ITEM_COPY || fault->direction == ITEM_FILL)) {
+		fault_memory_text(fault, text, sizeof(text));
 		return hccld_error(status->cause, "%s of %" PRIu64 " bytes in a stream failed: %s",
 				   fault->direction == ITEM_COPY ? "aclrtMemcpyAsync"
 								 : "aclrtMemsetAsync",
 				   fault->local_bytes,
-				   fault->cause == CAUSE_NOT_DEVICE_MEMORY ? "its memory was freed before it ran" : status->text);
+				   fault->cause == CAUSE_NOT_DEVICE_MEMORY ? "its memory was freed before it ran" :
+				   fault->cause == CAUSE_PEER_MEMORY	   ? text :
+									     status->text);
+	}
 	if (!comm_name) {
 		hccld_comm_name_find(fault->comm, name, sizeof(name));
 		comm_name = name;

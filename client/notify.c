@@ -28,6 +28,7 @@ struct hccld_notify {
 	uint32_t id;	 /* on `device` */
 	uint32_t device; /* the daemon's number; of an import its owner's */
 	uint32_t pid;	 /* of an import: its owner's */
+	struct hccld_loss loss;
 	struct hccld_context *context; /* NULL: it has ended */
 	uint64_t context_id;
 	struct hccld_notify_place place;
@@ -129,7 +130,10 @@ static int notify_lock(struct hccld_notify_handle which, struct hccld_notify **r
 
 static int lost_error(const struct hccld_notify *notify)
 {
-	return hccld_error(CAUSE_PEER_MEMORY, "the notify was imported from pid %u, which has destroyed it or ended", notify->pid);
+	char how[96];
+
+	loss_text(notify->loss.kind, notify->loss.exit, "destroyed", how, sizeof(how));
+	return hccld_error(CAUSE_PEER_MEMORY, "the notify was imported from pid %u, which %s", notify->pid, how);
 }
 
 /* The same for one that can be used. */
@@ -300,12 +304,17 @@ void hccld_notify_forget(struct hccld_context *context)
 	pthread_mutex_unlock(&mutex);
 }
 
-void hccld_notify_lose(uint64_t segment)
+void hccld_notify_lose(uint64_t segment, struct hccld_loss loss)
 {
 	pthread_mutex_lock(&mutex);
-	for (uint32_t i = 0; i < limit; i++)
-		if (notifies[i].is_alive && notifies[i].is_import && notifies[i].place.segment == segment)
-			notifies[i].is_lost = true;
+	for (uint32_t i = 0; i < limit; i++) {
+		struct hccld_notify *notify = &notifies[i];
+
+		if (!notify->is_alive || !notify->is_import || notify->is_lost || notify->place.segment != segment)
+			continue;
+		notify->is_lost = true;
+		notify->loss = loss;
+	}
 	pthread_mutex_unlock(&mutex);
 }
 

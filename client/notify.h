@@ -53,6 +53,6 @@ int hccld_notify_import(const char *key, void **ret_handle);
 int hccld_notify_place_by_id(struct hccld_context *context, uint32_t id, struct hccld_notify_place *ret_place);
 
 /* For share.c: the import is lost. */
-void hccld_notify_lose(uint64_t segment);
+void hccld_notify_lose(uint64_t segment, struct hccld_loss loss);
 /* For device.c: its notifies have ended with it. */
 void hccld_notify_forget(struct hccld_context *context);

@@ -40,6 +40,7 @@ struct import {
 	uint32_t count; /* calls that gave this address */
 	uint32_t pid;	/* of the exporter */
 	bool is_lost;
+	struct hccld_loss loss;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -188,6 +189,7 @@ int hccld_share_import(const char *text, void **ret_address)
 	uint8_t key[HCCLD_KEY_BYTES_MAX];
 	struct hccld_context *context;
 	struct import **at;
+	char how[96];
 	int cancel, r;
 
 	r = hccld_context_current(&context);
@@ -199,12 +201,14 @@ int hccld_share_import(const char *text, void **ret_address)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&mutex);
 	at = import_find(key);
-	if (at && (*at)->is_lost)
+	if (at && (*at)->is_lost) {
+		loss_text((*at)->loss.kind, (*at)->loss.exit, "freed", how, sizeof(how));
 		r = hccld_error(CAUSE_NOT_FOUND,
-				"the memory was imported before and is gone: pid %u has freed it or ended; close the key",
-				(*at)->pid);
-	else if (!at)
+				"the memory was imported before and is gone: pid %u %s; close the key",
+				(*at)->pid, how);
+	} else if (!at) {
 		r = import_make(key, context);
+	}
 	if (r == 0) {
 		at = at ? at : &imports;
 		(*at)->count++;
@@ -344,13 +348,14 @@ int hccld_share_import_physical(const uint8_t *key, uint32_t key_bytes,
 
 /* ---- memory that is gone ---- */
 
-static void import_lose(uint64_t segment)
+static void import_lose(uint64_t segment, struct hccld_loss loss)
 {
 	pthread_mutex_lock(&mutex);
 	for (struct import *import = imports; import; import = import->next) {
 		if (import->segment.id != segment || import->is_lost)
 			continue;
 		import->is_lost = true;
+		import->loss = loss;
 		hccld_buffer_remove(import->start);
 	}
 	pthread_mutex_unlock(&mutex);
@@ -373,9 +378,12 @@ static int refresh_page(struct hccld_session *session, uint64_t *after)
 		const Hccld__Control__ListLostReply *reply = call.reply->list_lost;
 
 		for (size_t i = 0; i < reply->n_segments; i++) {
-			import_lose(reply->segments[i]);
-			hccld_virtual_lose(reply->segments[i]);
-			hccld_notify_lose(reply->segments[i]);
+			struct hccld_loss loss = { i < reply->n_losses ? reply->losses[i] : LOSS_UNKNOWN,
+						   i < reply->n_exits ? reply->exits[i] : -1 };
+
+			import_lose(reply->segments[i], loss);
+			hccld_virtual_lose(reply->segments[i], loss);
+			hccld_notify_lose(reply->segments[i], loss);
 			hccld_channels_lose(reply->segments[i]);
 		}
 		*after = reply->next;
@@ -435,22 +443,25 @@ int hccld_share_find(const void *address, struct hccld_place *ret_place)
 int hccld_share_lost_error(const char *function, const void *address)
 {
 	const char *at = address;
+	struct hccld_loss loss = { 0 };
 	bool is_lost = false;
 	uint32_t pid = 0;
+	char how[96];
 
 	pthread_mutex_lock(&mutex);
 	for (const struct import *import = imports; import && !is_lost; import = import->next) {
 		is_lost = import->is_lost && at >= import->start &&
 			  (uint64_t)(at - import->start) < import->bytes;
 		pid = import->pid;
+		loss = import->loss;
 	}
 	pthread_mutex_unlock(&mutex);
-	if (!is_lost && !hccld_virtual_is_lost(address, &pid) && !hccld_channels_lost_at(address, &pid))
-		return 0;
-	return hccld_error(
-		CAUSE_PEER_MEMORY,
-		"%s: the memory at %p was imported from pid %u, which has freed it or ended; it reads as zeros",
-		function, address, pid);
+	if (!is_lost && !hccld_virtual_is_lost(address, &pid, &loss))
+		return hccld_channels_lost_error(function, address);
+	loss_text(loss.kind, loss.exit, "freed", how, sizeof(how));
+	return hccld_error(CAUSE_PEER_MEMORY,
+			   "%s: the memory at %p was imported from pid %u, which %s; it reads as zeros",
+			   function, address, pid, how);
 }
 
 void hccld_share_forget(struct hccld_context *context)

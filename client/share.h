@@ -15,6 +15,12 @@
 
 #define HCCLD_KEY_TEXT (2 * HCCLD_KEY_BYTES_MAX + 1) /* a key as text, with the NUL */
 
+/* Why memory that was imported is gone, as the daemon says. */
+struct hccld_loss {
+	uint32_t kind; /* enum loss */
+	int32_t exit;
+};
+
 /* ---- keys as text ---- */
 
 void hccld_share_key_format(const uint8_t *key, char ret_text[HCCLD_KEY_TEXT]);

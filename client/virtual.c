@@ -35,6 +35,7 @@ struct physical {
 	bool is_lost; /* an import whose memory is gone */
 	bool is_dead; /* the device was reset */
 	uint32_t pid; /* of an import: where it came from */
+	struct hccld_loss loss;
 };
 
 struct mapping {
@@ -330,14 +331,17 @@ int hccld_physical_segment(void *handle, struct hccld_segment *ret_segment,
 static int map_check(const struct range *range, const struct physical *physical, void *address,
 		     uint64_t bytes, uint64_t offset)
 {
+	char how[96];
+
 	if (physical->is_dead)
 		return hccld_error(CAUSE_BAD_HANDLE,
 				   "aclrtMapMem: the device of the physical memory was reset");
-	if (physical->is_lost)
-		return hccld_error(
-			CAUSE_BAD_HANDLE,
-			"aclrtMapMem: the physical memory was imported from pid %u, which has freed it or ended",
-			physical->pid);
+	if (physical->is_lost) {
+		loss_text(physical->loss.kind, physical->loss.exit, "freed", how, sizeof(how));
+		return hccld_error(CAUSE_BAD_HANDLE,
+				   "aclrtMapMem: the physical memory was imported from pid %u, which %s",
+				   physical->pid, how);
+	}
 	if (!bytes || bytes % PAGE || offset % PAGE || (uint64_t)(uintptr_t)address % PAGE ||
 	    bytes > physical->segment.size || offset > physical->segment.size - bytes)
 		return hccld_error(CAUSE_ARGUMENT,
@@ -484,22 +488,23 @@ static void mapping_empty(struct mapping *mapping)
 	map_nothing(mapping->base, mapping->bytes, MAP_FIXED);
 }
 
-void hccld_virtual_lose(uint64_t segment)
+void hccld_virtual_lose(uint64_t segment, struct hccld_loss loss)
 {
 	pthread_mutex_lock(&mutex);
 	for (uint32_t i = 0; i < handle_limit; i++) {
 		struct physical *physical = &physicals[i];
 
 		if ((!physical->references && !physical->mappings) || !physical->is_import ||
-		    physical->is_dead || physical->segment.id != segment)
+		    physical->is_dead || physical->is_lost || physical->segment.id != segment)
 			continue;
 		physical->is_lost = true;
+		physical->loss = loss;
 		mappings_of(physical, mapping_lose);
 	}
 	pthread_mutex_unlock(&mutex);
 }
 
-bool hccld_virtual_is_lost(const void *address, uint32_t *ret_pid)
+bool hccld_virtual_is_lost(const void *address, uint32_t *ret_pid, struct hccld_loss *ret_loss)
 {
 	struct mapping **at = NULL;
 	struct range *range;
@@ -510,8 +515,10 @@ bool hccld_virtual_is_lost(const void *address, uint32_t *ret_pid)
 	if (range)
 		at = mapping_find(range, address, 1);
 	is_lost = at && (*at)->physical->is_lost;
-	if (is_lost)
+	if (is_lost) {
 		*ret_pid = (*at)->physical->pid;
+		*ret_loss = (*at)->physical->loss;
+	}
 	pthread_mutex_unlock(&mutex);
 	return is_lost;
 }

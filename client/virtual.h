@@ -11,6 +11,7 @@
 
 #include "client/buffer.h"
 #include "client/segment.h"
+#include "client/share.h"
 
 /* @alignment: 0 for 2 MiB, or a power of two; @expected: a wish. -EINVAL, -ENOBUFS; text set. */
 int hccld_virtual_reserve(uint64_t bytes, uint64_t alignment, void *expected, void **ret_base);
@@ -42,9 +43,9 @@ int hccld_virtual_unmap(void *address);
 int hccld_virtual_check(const void *address, uint64_t bytes);
 
 /* The memory of an imported segment is gone: its mappings are no device memory any more. */
-void hccld_virtual_lose(uint64_t segment);
+void hccld_virtual_lose(uint64_t segment, struct hccld_loss loss);
 /* Does @address lie in a mapping whose memory is lost? @ret_pid: of the process it came from. */
-bool hccld_virtual_is_lost(const void *address, uint32_t *ret_pid);
+bool hccld_virtual_is_lost(const void *address, uint32_t *ret_pid, struct hccld_loss *ret_loss);
 /* Does any of the bytes lie in a reserved range, mapped or not? */
 bool hccld_virtual_overlaps(const void *address, uint64_t bytes);
 /* The context has gone, and its physical memory with it. Its addresses stay reserved. */

@@ -101,12 +101,17 @@ void fault_explain_lost(struct fault *fault, struct view_session *session, uint6
 	    !atomic_load_explicit(&segment->retired, memory_order_acquire))
 		return;
 	fault->cause = cause;
-	if (!segment->comm)
+	fault->loss = segment->loss;
+	if (!segment->comm) {
+		fault->peer_pid = segment->loss_pid;
+		fault->peer_exit = segment->loss_exit;
 		return;
+	}
 	word = atomic_load_explicit(&segment->comm->region->members[segment->peer].word, memory_order_acquire);
 	if (word != MEMBER_ALIVE)
 		cause = word == MEMBER_DEAD ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT;
 	of_peer = pair_fault(segment->comm, cause, segment->rank, segment->peer, fault->direction);
+	of_peer.loss = fault->loss;
 	of_peer.item = fault->item;
 	of_peer.local_bytes = fault->local_bytes;
 	of_peer.local_type = fault->local_type;

@@ -40,6 +40,9 @@ struct view_segment {
 	/* of an import that came with a channel: whose it is. Not read before it is retired */
 	struct view_comm *comm;		/* NULL: it came by a key */
 	uint32_t rank, peer;
+	/* of an import that is lost. Not read before it is retired */
+	uint8_t loss;			/* enum loss */
+	int32_t loss_pid, loss_exit;	/* whose it was */
 	/* of NOTIFY: a bit for each page that is there, set (release) when it is; NULL: all are. The others are on nobody's account */
 	const _Atomic uint64_t *pages;
 };

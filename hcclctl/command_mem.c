@@ -185,7 +185,7 @@ static const struct listing uses = {
 		"streams, REGIONS what ranks share and the daemon's own books. Then what ranks have registered for\n"
 		"channels (HcclCommMemReg), and in how many channels it is; and what processes have of others'\n"
 		"memory, by a channel or a key. What lingers is gone, and reads as zeros until its process lets go of\n"
-		"it. Without being root you see your own; devices are those of all.\n",
+		"it; REASON says why. Without being root you see your own; devices are those of all.\n",
 	.kind = HCCLD__CONTROL__LIST__KIND__MEMORY,
 	.name = "memory",
 	.none = "no process is connected",

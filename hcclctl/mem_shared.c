@@ -75,7 +75,7 @@ static struct table *imports_table(const struct options *options)
 	static const struct column columns[] = {
 		{ "USED BY", COLUMN_LEFT }, { "PID", COLUMN_RIGHT },	   { "OF PID", COLUMN_RIGHT }, { "KIND", COLUMN_LEFT },
 		{ "BYTES", COLUMN_RIGHT },  { "COMMUNICATOR", COLUMN_LEFT }, { "RANK", COLUMN_RIGHT },   { "PEER", COLUMN_RIGHT },
-		{ "WHAT", COLUMN_LEFT },    { "STATE", COLUMN_LEFT },
+		{ "WHAT", COLUMN_LEFT },    { "STATE", COLUMN_LEFT },	     { "REASON", COLUMN_LEFT },
 	};
 
 	return table_new(columns, sizeof(columns) / sizeof(columns[0]));
@@ -98,6 +98,7 @@ static void imports_rows(struct table *table, const Hccld__Control__ListReply *p
 		table_cell(table, import->channel ? "%" PRIu32 : "-", import->peer);
 		table_cell(table, "%s", import->channel ? import->what : "by a key");
 		table_cell(table, "%s", import->lingers ? "lingers" : "-");
+		table_cell(table, "%s", *import->reason ? import->reason : "-");
 	}
 }
 
@@ -123,6 +124,8 @@ static void imports_json(cJSON *array, const Hccld__Control__ListReply *page)
 			json_text(object, "what", import->what);
 		}
 		cJSON_AddBoolToObject(object, "lingers", import->lingers);
+		if (import->lingers)
+			json_text(object, "reason", import->reason);
 		json_append(array, object);
 	}
 }

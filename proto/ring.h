@@ -118,7 +118,8 @@ struct fault {
 	/* direction ITEM_PLACE, with CAUSE_EXEC_TIMEOUT: local_type is 1 + enum notify_compare, local_bytes what the value is compared with
 	 * (mask << 32 | operand), remote_bytes the value; 0: not known */
 	uint8_t local_type, remote_type;
-	uint8_t reserved[5];
+	uint8_t loss;			/* enum loss, with CAUSE_PEER_MEMORY */
+	uint8_t reserved[4];
 	uint64_t local_bytes, remote_bytes;
 	uint64_t number;		/* of the pair */
 	uint64_t waited_ms;		/* a wait for a notify or an event: the limit that was asked for */

@@ -148,6 +148,34 @@ void exit_text(int32_t exit, char *buffer, size_t size)
 		snprintf(buffer, size, "ended");
 }
 
+void loss_text(uint32_t loss, int32_t exit, const char *freed, char *buffer, size_t size)
+{
+	char how[64];
+
+	exit_text(exit, how, sizeof(how));
+	if (loss == LOSS_ENDED && exit != -1)
+		snprintf(buffer, size, "has ended (%s)", how);
+	else
+		snprintf(buffer, size, loss == LOSS_FREED   ? "has %s it"
+				       : loss == LOSS_CLOSED ? "has closed its end of the channel"
+				       : loss == LOSS_LEFT   ? "has destroyed the communicator"
+				       : loss == LOSS_RESET  ? "has reset the device that it was on"
+				       : loss == LOSS_ENDED  ? "has ended"
+							     : "has %s it or ended",
+			 freed);
+}
+
+void fault_memory_text(const struct fault *fault, char *buffer, size_t size)
+{
+	char how[96];
+
+	loss_text(fault->loss, fault->peer_exit, "freed", how, sizeof(how));
+	if (fault->loss)
+		snprintf(buffer, size, "memory that was imported from pid %d is gone: pid %d %s", fault->peer_pid, fault->peer_pid, how);
+	else
+		snprintf(buffer, size, "memory of another process is gone: that process %s", how);
+}
+
 /* "rank 3, pid 4711, killed by signal 9" */
 static void death_text(uint32_t rank, int32_t pid, int32_t exit, char *buffer, size_t size)
 {
@@ -208,14 +236,17 @@ static int notify_time_out_text(const struct fault *fault, const char *name, cha
 
 static int notify_text(const struct fault *fault, char *buffer, size_t size)
 {
-	char name[32] = "the notify of another process";
+	char name[32] = "the notify of another process", how[96];
 
 	if (fault->number)
 		snprintf(name, sizeof(name), "notify %" PRIu64, fault->number - 1);
 	if (fault->cause == CAUSE_EXEC_TIMEOUT)
 		return notify_time_out_text(fault, name, buffer, size);
-	if (fault->cause == CAUSE_PEER_MEMORY)
-		return snprintf(buffer, size, "%s is gone: that process has destroyed it, or has ended", name);
+	if (fault->cause == CAUSE_PEER_MEMORY) {
+		loss_text(fault->loss, fault->peer_exit, "destroyed", how, sizeof(how));
+		return fault->loss ? snprintf(buffer, size, "%s is gone: pid %d %s", name, fault->peer_pid, how)
+				   : snprintf(buffer, size, "%s is gone: that process %s", name, how);
+	}
 	if (fault->cause == CAUSE_PEER_DEAD || fault->cause == CAUSE_PEER_LEFT)
 		return snprintf(buffer, size, "%s will not be recorded: the %s of the channel that it belongs to has %s", name,
 				fault->cause == CAUSE_PEER_DEAD ? "process at the other end" : "other end",
@@ -226,18 +257,18 @@ static int notify_text(const struct fault *fault, char *buffer, size_t size)
 
 static int reduction_text(const struct fault *fault, char *buffer, size_t size)
 {
-	char amount[96];
+	char amount[96], gone[192];
 
 	amount_text(fault->local_bytes, fault->local_type, amount, sizeof(amount));
+	fault_memory_text(fault, gone, sizeof(gone));
 	return snprintf(buffer, size, "a reduction of %s was not done: %s", amount,
-			fault->cause == CAUSE_PEER_MEMORY ? "memory of another process is gone: that process has freed it, or has ended"
-							  : status_of(fault->cause)->text);
+			fault->cause == CAUSE_PEER_MEMORY ? gone : status_of(fault->cause)->text);
 }
 
 /* Memory or notifies that a channel has brought are gone; -1: it is not about these. */
 static int channel_text(const struct fault *fault, const char *comm, char *buffer, size_t size)
 {
-	char peer[128];
+	char peer[128], how[96];
 
 	if (!fault->comm || fault->direction < ITEM_COPY)
 		return -1;
@@ -246,9 +277,9 @@ static int channel_text(const struct fault *fault, const char *comm, char *buffe
 		return snprintf(buffer, size, "communicator %s: rank %u cannot reach memory of rank %u: %s", comm, fault->rank, fault->peer, peer);
 	if (fault->cause != CAUSE_PEER_LEFT && fault->cause != CAUSE_PEER_MEMORY)
 		return -1;
-	return snprintf(buffer, size, "communicator %s: rank %u cannot reach memory of rank %u: rank %u, pid %d, has %s", comm, fault->rank, fault->peer,
-			fault->peer, fault->peer_pid,
-			fault->cause == CAUSE_PEER_LEFT ? "destroyed the communicator" : "freed it, or closed its end of the channel");
+	loss_text(fault->cause == CAUSE_PEER_LEFT ? LOSS_LEFT : fault->loss, -1, "freed", how, sizeof(how));
+	return snprintf(buffer, size, "communicator %s: rank %u cannot reach memory of rank %u: rank %u, pid %d, %s", comm, fault->rank, fault->peer,
+			fault->peer, fault->peer_pid, fault->cause == CAUSE_PEER_MEMORY && !fault->loss ? "has freed it, or closed its end of the channel" : how);
 }
 
 /* Of what has no communicator; -1: it has. */

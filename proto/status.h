@@ -104,5 +104,24 @@ static inline int32_t exit_by_administrator(uint32_t uid)
 /* "killed by signal 9", "exited with status 1", "session ended by an administrator (uid 0)", "ended" */
 void exit_text(int32_t exit, char *buffer, size_t size);
 
+/* Why memory, or a notify, that a process has of another one is gone. */
+enum loss {
+	LOSS_UNKNOWN = 0,	/* freed, or its process has ended: the daemon is of release 0.2, or was restarted since */
+	LOSS_FREED = 1,
+	LOSS_CLOSED = 2,	/* the other end of the channel is closed; the memory may still be there */
+	LOSS_LEFT = 3,		/* the rank at the other end has destroyed the communicator */
+	LOSS_RESET = 4,		/* its device was reset */
+	LOSS_ENDED = 5,		/* its process has */
+};
+
+/*
+ * "has freed it", "has closed its end of the channel", "has ended (killed by signal 9)": of the one whose it is. @freed: what that is called
+ * ("freed", "destroyed").
+ */
+void loss_text(uint32_t loss, int32_t exit, const char *freed, char *buffer, size_t size);
+
 /* One line that says who, what, why and what to do, without the EI code. @comm_name may be NULL. Returns the length. */
 size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer, size_t size);
+
+/* Of a fault without communicator: "memory that was imported from pid 4711 is gone: pid 4711 has freed it". */
+void fault_memory_text(const struct fault *fault, char *buffer, size_t size);

@@ -274,7 +274,9 @@ int handle_list_lost(struct request *request)
 
 	hccld__control__list_lost_reply__init(reply);
 	reply->segments = request_alloc(request, LOST_PAGE * sizeof(uint64_t));
-	if (!reply->segments)
+	reply->losses = request_alloc(request, LOST_PAGE * sizeof(uint32_t));
+	reply->exits = request_alloc(request, LOST_PAGE * sizeof(int32_t));
+	if (!reply->segments || !reply->losses || !reply->exits)
 		return -ENOMEM;
 	/* the cursor is a place, counted from 1 */
 	for (uint64_t i = after; i < HCCLD_SEGMENTS_PER_SESSION; i++) {
@@ -282,6 +284,8 @@ int handle_list_lost(struct request *request)
 
 		if (!segment || !segment->is_lost || segment->is_closing)
 			continue;
+		reply->losses[reply->n_losses++] = segment->loss;
+		reply->exits[reply->n_exits++] = segment->loss_exit;
 		reply->segments[reply->n_segments++] = segment->id;
 		if (reply->n_segments == LOST_PAGE) {
 			reply->next = i + 1;

@@ -4,6 +4,8 @@
  * whoever has them: those behind the cursor are collected and sorted for each page.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -241,6 +243,34 @@ static void add_channel(const struct session *session, const struct segment *imp
 								      : "registered memory");
 }
 
+/* Whose it was, and why it is gone. NULL: no memory. */
+static char *import_reason(struct request *request, const struct session *session, const struct segment *import)
+{
+	const struct channel *channel = import->channel ? channel_find(session, import->channel) : NULL;
+	const struct comm_member *member = channel ? &channel->rank->comm->view.region->members[channel->peer] : NULL;
+	const uint32_t word = member ? atomic_load_explicit(&member->word, memory_order_acquire) : MEMBER_ALIVE;
+	char *buffer = request_alloc(request, REASON_MAX);
+	enum loss loss = import->loss;
+	char how[96];
+
+	if (!buffer)
+		return NULL;
+	/* the communicator knows more after a restart */
+	if (channel && !loss)
+		loss = word == MEMBER_LEFT ? LOSS_LEFT : channel->other ? LOSS_FREED : LOSS_CLOSED;
+	if (word == MEMBER_DEAD)
+		exit_text(member->exit, how, sizeof(how));
+	else
+		loss_text(loss, import->loss_exit, import->kind == NOTIFY_SEGMENT_KIND ? "destroyed" : "freed", how, sizeof(how));
+	if (channel)
+		snprintf(buffer, REASON_MAX, "rank %" PRIu32 ", pid %d, %s", channel->peer, member->pid, how);
+	else if (import->loss_pid)
+		snprintf(buffer, REASON_MAX, "pid %d %s", import->loss_pid, how);
+	else
+		snprintf(buffer, REASON_MAX, "its process %s", how);
+	return buffer;
+}
+
 static Hccld__Control__Import *list_import(struct request *request, const struct session *session, const struct segment *import)
 {
 	Hccld__Control__Import *message = request_alloc(request, sizeof(*message));
@@ -255,6 +285,10 @@ static Hccld__Control__Import *list_import(struct request *request, const struct
 	message->kind = import->kind;
 	message->bytes = import->memory.bytes;
 	message->lingers = !import->origin;
+	if (message->lingers)
+		message->reason = import_reason(request, session, import);
+	if (!message->reason)
+		return NULL;
 	if (import->origin) {
 		message->owner_pid = (uint32_t)import->origin->context->session->view.pid;
 		message->owner = import->origin->context->session->process;

@@ -344,13 +344,14 @@ uint32_t channel_memory_count(const struct channel *channel)
 static void channel_lose(struct channel *channel)
 {
 	const struct comm_member *peer = &channel->rank->comm->view.region->members[channel->peer];
-	bool is_dead = atomic_load_explicit(&peer->word, memory_order_acquire) == MEMBER_DEAD;
+	const uint32_t word = atomic_load_explicit(&peer->word, memory_order_acquire);
+	const enum loss loss = word == MEMBER_DEAD ? LOSS_ENDED : word == MEMBER_ALIVE ? LOSS_CLOSED : LOSS_LEFT;
 
 	if (channel->notifies)
-		notifies_fail(channel->notifies, is_dead ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT);
+		notifies_fail(channel->notifies, word == MEMBER_DEAD ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT);
 	list_for_each(struct segment, import, &channel->imports, channel_link)
 		if (!import->is_lost && !import->is_closing)
-			import_lose(import);
+			import_lose(import, loss);
 }
 
 void channel_close(struct channel *channel, struct channel **ret_other)
@@ -410,7 +411,7 @@ void channels_lose(const struct rank *rank, uint64_t registration)
 				continue;
 			import = channel_import(channel->other, CHANNEL_MEMORIES + i);
 			if (import && !import->is_lost && !import->is_closing)
-				import_lose(import);
+				import_lose(import, LOSS_FREED);
 		}
 	}
 }

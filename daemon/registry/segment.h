@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "proto/event.h"
 #include "proto/notify.h"
+#include "proto/status.h"
 
 struct context;
 struct rank;
@@ -43,6 +44,8 @@ struct segment {
 	bool is_orphan;		      /* freed by its process: it goes with the last import */
 	/* of an import: memory.base and memory.fd are unset, the origin has them */
 	bool is_import, is_lost;
+	enum loss loss; /* once it is; of which process, and how that has ended */
+	int32_t loss_pid, loss_exit;
 	struct list import_link; /* origin->imports */
 	struct segment *origin;	 /* NULL once it is lost */
 	uint64_t offset;	 /* in the origin's memory */

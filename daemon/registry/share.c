@@ -296,11 +296,40 @@ int import_new_of_channel(struct context *context, struct segment *origin, uint6
 	return import_add(context, origin, &record, ret_import);
 }
 
-void import_lose(struct segment *import)
+/* For tasks that find it lost; before the word that says so. */
+static void import_say_loss(struct segment *import, enum loss loss)
+{
+	struct view_segment *view = &import->context->session->view.segments[VIEW_INDEX(import->id)];
+	const struct session *owner = import->origin ? import->origin->context->session : NULL;
+
+	/* one that was found lost after a restart is nobody's any more */
+	import->loss = owner ? loss : LOSS_UNKNOWN;
+	import->loss_pid = owner ? owner->view.pid : 0;
+	import->loss_exit = owner && loss == LOSS_ENDED ? owner->exit : -1;
+	view->loss = (uint8_t)import->loss;
+	view->loss_pid = import->loss_pid;
+	view->loss_exit = import->loss_exit;
+}
+
+/* Why what others have of @segment is lost: it goes. */
+static enum loss loss_of(const struct segment *segment)
+{
+	const struct context *context = segment->context;
+
+	if (context->session->is_ending)
+		return LOSS_ENDED;
+	if (context->session->contexts[context->device] != context)
+		return LOSS_RESET;
+	/* an HCCL buffer goes with its rank alone */
+	return segment->rank ? LOSS_LEFT : LOSS_FREED;
+}
+
+void import_lose(struct segment *import, enum loss loss)
 {
 	struct session *session = import->context->session;
 	struct session_region *region = session->view.region;
 
+	import_say_loss(import, loss);
 	import_unlink(import);
 	import->is_lost = true;
 	segment_retire_words(import);
@@ -345,7 +374,7 @@ int import_restore(struct registry *registry, uint32_t index)
 	session->quota->imports++;
 	segment_publish(import);
 	if (!origin)
-		import_lose(import);
+		import_lose(import, LOSS_UNKNOWN);
 	return 0;
 }
 
@@ -360,7 +389,7 @@ void share_end(struct segment *segment)
 	list_for_each(struct export, export, &segment->exports, link)
 		export_end(export);
 	list_for_each(struct segment, import, &segment->imports, import_link)
-		import_lose(import);
+		import_lose(import, loss_of(segment));
 }
 
 void share_end_notifies(struct segment *segment)
@@ -373,12 +402,12 @@ void share_end_notifies(struct segment *segment)
 			export_end(export);
 	list_for_each(struct segment, import, &segment->imports, import_link)
 		if (!notifies_of(context, (uint32_t)(import->offset / sizeof(struct notify_slot))))
-			import_lose(import);
+			import_lose(import, loss_of(segment));
 }
 
 void share_lose(const struct export *export)
 {
 	list_for_each(struct segment, import, &export->segment->imports, import_link)
 		if (!import->channel && import->export_id == key_id(export->key))
-			import_lose(import);
+			import_lose(import, LOSS_FREED);
 }

@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "proto/limits.h"
+#include "proto/status.h"
 
 struct context;
 struct registry;
@@ -53,8 +54,11 @@ int import_new(struct context *context, struct export *export, uint64_t request,
 int import_new_of_channel(struct context *context, struct segment *origin, uint64_t offset,
 			  uint64_t bytes, uint64_t channel, uint32_t position,
 			  struct segment **ret_segment);
-/* Nothing commits from it any more, and its owner hears of it: its memory goes, or is not meant for it any more. */
-void import_lose(struct segment *import);
+/*
+ * Nothing commits from it any more, and its owner hears of it: its memory goes, or is not meant for it any more, for the reason @loss.
+ * LOSS_ENDED: the process of its memory, as its session says.
+ */
+void import_lose(struct segment *import, enum loss loss);
 /* After all segments. An import whose memory is gone is lost. */
 int import_restore(struct registry *registry, uint32_t index);
 /* Takes an import off its owner's list: it goes, or is lost. */

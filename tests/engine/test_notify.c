@@ -286,7 +286,7 @@ TEST(memory_that_goes_ends_waits_and_records)
 	check(rig_is_done(rig, 1, 0) && !rig_is_done(rig, 2, 0));
 	check_eq_uint(rig->ranks[1].streams[0]->fault.cause, CAUSE_PEER_MEMORY);
 	fault_text(&rig->ranks[1].streams[0]->fault, NULL, text, sizeof(text));
-	check_eq_str(text, "the notify of another process is gone: that process has destroyed it, or has ended");
+	check_eq_str(text, "the notify of another process is gone: that process has destroyed it or ended");
 	rig_submit_notify(rig, 1, 1, &set);
 	rig_run(rig);
 	check(rig_is_done(rig, 1, 1));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * channels FILE: two ranks have a channel with a region of memory and three notifies each; rank 0 waits for another one, for which nobody
- * comes. Says "waiting", and ends when it is told to.
+ * comes. Says "waiting", destroys the channel at SIGUSR1, and ends when it is told to.
  */
 #include <pthread.h>
+#include <signal.h>
 
 #include "hccl/hccl_res.h"
 #include "tests/hcclctl/program.h"
@@ -32,7 +33,12 @@ int main(int argc, char **argv)
 	HcclRootInfo root;
 	pthread_t thread;
 	CommMem mem;
+	sigset_t set;
+	int number;
 
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (argc != 2)
 		return 2;
 	TRY(aclrtSetDevice(atoi(getenv("DEVICE_ID"))));
@@ -53,6 +59,8 @@ int main(int argc, char **argv)
 		return 1;
 	printf("waiting\n");
 	fflush(stdout);
+	sigwait(&set, &number);
+	TRY(HcclChannelDestroy(comm, &channel, 1));
 	pause();
 	return 1;
 }

@@ -190,6 +190,13 @@ class Streams(Case):
                          ("channel-acquire", 0, pids[0], 1, pids[1], complete[0]["comm_name"]))
         self.assertRegex(entry["reason"], r"^HcclChannelAcquire: communicator \S+: rank 0 has waited \d+ ms; 1 of 1 channels ")
         self.assertIn(" channels HcclChannelAcquire: ", self.ctl("waiting").stdout)
+        # a peer that only closes its end
+        job[1].send_signal(signal.SIGUSR1)
+        dead = wait_for(lambda: [c for c in self.json("channels")["channels"] if c["state"] == "dead"], "the other end has gone")
+        self.assertIn(f": rank 1, pid {pids[1]}, has closed its end; end this one with HcclChannelDestroy", dead[0]["reason"])
+        closed = f"rank 1, pid {pids[1]}, has closed its end of the channel"
+        self.assertEqual([(i["lingers"], i["reason"]) for i in self.json("mem")["imports"]], [(True, closed)] * 3)
+        self.assertRegex(self.ctl("mem").stdout, rf"{pids[0]} +- +device +1 MiB .* lingers +{closed}")
         # what the dead one had is gone, but still mapped by the other
         job[1].kill()
         job[1].wait()
@@ -198,7 +205,7 @@ class Streams(Case):
         self.assertIn(f"rank 1, pid {pids[1]}, killed by signal 9", channels[0]["reason"])
         memory = self.json("mem")
         self.assertEqual([(i["pid"], i["lingers"], "owner_pid" in i) for i in memory["imports"]], [(pids[0], True, False)] * 3)
-        self.assertRegex(self.ctl("mem").stdout, rf"{pids[0]} +- +device +1 MiB .* lingers")
+        self.assertRegex(self.ctl("mem").stdout, rf"{pids[0]} +- +device +1 MiB .* lingers +rank 1, pid {pids[1]}, killed by signal 9")
         job[0].kill()
         job[0].wait()
         wait_for(lambda: not self.json("channels")["channels"] and not self.json("mem")["imports"], "nothing stays")

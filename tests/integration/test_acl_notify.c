@@ -109,8 +109,8 @@ static void wrong_imports(void)
 	check_fails(aclrtNotifyGetExportKey(import, again, 65, 0), ACL_ERROR_RT_PARAM_INVALID, "imported");
 	check_fails(aclrtNotifyBatchReset(&import, 1), ACL_ERROR_RT_PARAM_INVALID, "imported");
 	check_ok(aclrtDestroyNotify(notify));
-	check_fails(aclrtRecordNotify(import, NULL), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "destroyed it or ended");
-	check_fails(aclrtWaitAndResetNotify(import, NULL, 0), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "destroyed it or ended");
+	check_fails(aclrtRecordNotify(import, NULL), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, ", which has destroyed it");
+	check_fails(aclrtWaitAndResetNotify(import, NULL, 0), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, ", which has destroyed it");
 	check_fails(aclrtNotifyImportByKey(&notify, key, 0), ACL_ERROR_RT_INVALID_HANDLE, "key");
 	check_ok(aclrtDestroyNotify(import));
 }

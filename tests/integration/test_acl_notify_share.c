@@ -230,9 +230,9 @@ static void owner_dies(uint32_t index, HcclRootInfo *unused)
 	check_ok(aclrtCreateStream(&stream));
 	check_ok(aclrtWaitAndResetNotify(other, stream, 0));
 	atomic_store(&shared->step, 1);
-	check_fails(aclrtSynchronizeStream(stream), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "notify");
-	check_fails(aclrtRecordNotify(other, stream), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "destroyed it or ended");
-	check_fails(aclrtWaitAndResetNotify(other, stream, 0), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "destroyed it or ended");
+	check_fails(aclrtSynchronizeStream(stream), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "has ended (killed by signal 9)");
+	check_fails(aclrtRecordNotify(other, stream), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, ", which has ended (killed by signal 9)");
+	check_fails(aclrtWaitAndResetNotify(other, stream, 0), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, ", which has ended (killed by signal 9)");
 	check_ok(aclrtDestroyNotify(other));
 	/* what this process has goes on */
 	check_ok(aclrtRecordNotify(own, stream));
@@ -262,8 +262,8 @@ static void owner_destroys(uint32_t index, HcclRootInfo *unused)
 	}
 	check_ok(aclrtWaitAndResetNotify(other, NULL, 0));
 	atomic_store(&shared->step, 1);
-	check_fails(aclrtSynchronizeStream(NULL), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "notify");
-	check_fails(aclrtRecordNotify(other, NULL), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "destroyed it or ended");
+	check_fails(aclrtSynchronizeStream(NULL), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "has destroyed it");
+	check_fails(aclrtRecordNotify(other, NULL), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, ", which has destroyed it");
 	atomic_store(&shared->step, 2);
 	job_meet();
 }

@@ -285,23 +285,26 @@ TEST(share_ends_at_the_user)
 
 /* ---- lifetime ---- */
 
-static void check_lost(unsigned char *memory, size_t size, aclrtStream stream)
+/* @how: what its process has done. */
+static void check_lost(unsigned char *memory, size_t size, const char *how)
 {
 	unsigned char host[64], *device = job_memory(size, 1);
 	HcclComm comm;
 	aclrtStream made;
 	HcclRootInfo root;
+	char text[128];
 	HcclSendRecvItem items[] = { job_send(0, memory, 64), job_receive(0, device, 64) };
 
+	snprintf(text, sizeof(text), "was imported from pid %d, which %s; it reads as zeros", atomic_load(&shared->pid[0]), how);
 	check_fails(aclrtMemcpy(host, 64, memory, 64, ACL_MEMCPY_DEVICE_TO_HOST),
-		    ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "has freed it or ended");
-	check_fails(aclrtMemcpyAsync(device, size, memory, size, ACL_MEMCPY_DEVICE_TO_DEVICE, stream),
-		    ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "has freed it or ended");
+		    ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, text);
+	check_fails(aclrtMemcpyAsync(device, size, memory, size, ACL_MEMCPY_DEVICE_TO_DEVICE, NULL),
+		    ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, text);
 	check_fails(aclrtMemset(memory, 64, 0, 64), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, NULL);
 	check_ok(HcclGetRootInfo(&root));
 	check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
 	check_ok(aclrtCreateStream(&made));
-	check_fails(HcclBatchSendRecv(items, 2, comm, made), HCCL_E_REMOTE, "has freed it or ended");
+	check_fails(HcclBatchSendRecv(items, 2, comm, made), HCCL_E_REMOTE, text);
 	check_ok(aclrtDestroyStream(made));
 	check_ok(HcclCommDestroy(comm));
 	check_ok(aclrtFree(device));
@@ -315,6 +318,7 @@ static void freed(uint32_t index, HcclRootInfo *unused)
 	if (index == 0) {
 		size_t had = free_memory();
 
+		atomic_store(&shared->pid[0], getpid());
 		check_ok(aclrtMalloc((void **)&memory[0], 5000, ACL_MEM_MALLOC_HUGE_FIRST));
 		check_ok(aclrtMalloc((void **)&memory[1], 3 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
 		for (int i = 0; i < 2; i++) {
@@ -341,9 +345,9 @@ static void freed(uint32_t index, HcclRootInfo *unused)
 	for (int i = 0; i < 2; i++) {
 		for (int k = 0; k < 5000; k++)
 			check_eq_int(memory[i][k], 0);
-		check_lost(memory[i], 5000, NULL);
+		check_lost(memory[i], 5000, "has freed it");
 		check_fails(aclrtIpcMemImportByKey((void **)&other, shared->key[i], 0),
-			    ACL_ERROR_RT_INVALID_HANDLE, "gone");
+			    ACL_ERROR_RT_INVALID_HANDLE, " has freed it; close the key");
 		check_ok(aclrtIpcMemClose(shared->key[i]));
 		check_fails(aclrtIpcMemImportByKey((void **)&other, shared->key[i], 0),
 			    ACL_ERROR_RT_INVALID_HANDLE, "no memory is exported");
@@ -366,6 +370,7 @@ static void dies(uint32_t index, HcclRootInfo *unused)
 
 	check_ok(aclrtSetDevice(1));
 	if (index == 0) {
+		atomic_store(&shared->pid[0], getpid());
 		check_ok(aclrtMalloc((void **)&memory, 64 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
 		memset(memory, 7, 64 * MIB);
 		check_ok(aclrtIpcMemGetExportKey(memory, 64 * MIB, shared->key[0], 65, ANY));
@@ -396,12 +401,12 @@ static void dies(uint32_t index, HcclRootInfo *unused)
 	aclGetRecentErrMsg();
 	await_memory(had + 66 * MIB);
 	check_eq_int(memory[64 * MIB - 1], 0);
-	check_lost(memory, 5000, NULL);
-	check_lost(mapped, 5000, NULL);
+	check_lost(memory, 5000, "has ended (killed by signal 9)");
+	check_lost(mapped, 5000, "has ended (killed by signal 9)");
 	check_ok(aclrtIpcMemClose(shared->key[0]));
 	check_ok(aclrtUnmapMem(mapped));
 	check_fails(aclrtMapMem(mapped, 2 * MIB, 0, handle, 0), ACL_ERROR_RT_INVALID_HANDLE,
-		    "has freed it or ended");
+		    "which has ended (killed by signal 9)");
 	check_ok(aclrtFreePhysical(handle));
 	check_ok(aclrtReleaseMemAddress(mapped));
 }

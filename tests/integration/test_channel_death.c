@@ -352,8 +352,8 @@ static void survives(uint32_t index, HcclRootInfo *root)
 		check_eq_int(((volatile char *)remote)[i], 0);
 	memset(remote, 3, MIB);
 	/* calls and tasks with it tell the cause */
-	check_fails(aclrtMemcpy(own, MIB, remote, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE), 507057, "it reads as zeros");
-	check_fails(aclrtMemcpyAsync(remote, MIB, own, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, rank.stream), 507057, "it reads as zeros");
+	check_fails(aclrtMemcpy(own, MIB, remote, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE), 507057, ", killed by signal 9; it reads as zeros");
+	check_fails(aclrtMemcpyAsync(remote, MIB, own, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, rank.stream), 507057, ", killed by signal 9; it reads as zeros");
 	check_fails(HcclChannelAcquire(rank.comm, COMM_ENGINE_AIV, &desc, 1, &channel), HCCL_E_REMOTE, "killed by signal 9");
 	check_eq_int(own[0], 9);
 	check_eq_int(area[MIB - 1], 5);
@@ -403,7 +403,7 @@ static void leaves_at_once(uint32_t index, HcclRootInfo *root)
 	check_ok(HcclChannelGetHcclBuffer(rank.comm, channel, &buffer, &size));
 	((volatile char *)buffer)[size - 1] = 1;
 	await(1);
-	check_fails(aclrtMemcpy(own, 8, mems[0].addr, 8, ACL_MEMCPY_DEVICE_TO_DEVICE), 507057, "it reads as zeros");
+	check_fails(aclrtMemcpy(own, 8, mems[0].addr, 8, ACL_MEMCPY_DEVICE_TO_DEVICE), 507057, ", has destroyed the communicator; it reads as zeros");
 	check_fails(HcclChannelAcquire(rank.comm, COMM_ENGINE_AIV, &desc, 1, &channel), HCCL_E_REMOTE, "has destroyed the communicator");
 	check_ok(HcclChannelDestroy(rank.comm, &channel, 1));
 	job_leave(&rank);
@@ -453,7 +453,8 @@ static void frees_small(uint32_t index, HcclRootInfo *root)
 			check_eq_int(((volatile char *)remote)[i], 0);
 		memset(remote, 3, 4096);
 		go(2);
-		check_fails(aclrtMemcpy(area, 4096, remote, 4096, ACL_MEMCPY_DEVICE_TO_DEVICE), 507057, "it reads as zeros");
+		check_fails(aclrtMemcpy(area, 4096, remote, 4096, ACL_MEMCPY_DEVICE_TO_DEVICE), 507057,
+			    destroys_first ? ", has destroyed the communicator; it reads as zeros" : ", has freed it; it reads as zeros");
 	}
 	job_meet();
 	job_leave(&rank);
@@ -470,7 +471,7 @@ TEST(nor_is_that_of_a_communicator_that_was_destroyed)
 	run(2, frees_small);
 }
 
-/* A copy that is queued when the peer dies fails with the cause, wherever it stands in its stream. */
+/* A copy that is queued when the peer dies, or closes its end, fails with the cause, wherever it stands in its stream. */
 static void has_tasks(uint32_t index, HcclRootInfo *root)
 {
 	struct job_rank rank = begin(index, root, 2);
@@ -480,30 +481,46 @@ static void has_tasks(uint32_t index, HcclRootInfo *root)
 	ChannelHandle channel;
 	uint32_t count;
 	CommMem *mems;
-	char **tags;
+	char **tags, text[128];
 
 	check_ok(HcclChannelAcquire(rank.comm, COMM_ENGINE_AIV, &desc, 1, &channel));
 	check_ok(HcclChannelGetRemoteMems(rank.comm, channel, &count, &mems, &tags));
 	job_meet();
 	if (index == VICTIM) {
 		await(1);
-		die();
+		if (!destroys_first)
+			die();
+		check_ok(HcclChannelDestroy(rank.comm, &channel, 1));
+		go(2);
+		job_meet();
+		job_leave(&rank);
+		return;
 	}
 	check_ok(aclrtValueWait(gate, 1, 0, rank.stream));
 	check_ok(aclrtMemcpyAsync(area, MIB, mems[0].addr, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, rank.stream));
 	check_ok(aclrtMemcpyAsync(mems[0].addr, 100, area, 100, ACL_MEMCPY_DEVICE_TO_DEVICE, rank.stream));
 	go(1);
-	for (int i = 0; ((volatile char *)mems[0].addr)[MIB - 1] == 5; i++) {
+	for (int i = 0; destroys_first ? atomic_load(&shared->step) < 2 : ((volatile char *)mems[0].addr)[MIB - 1] == 5; i++) {
 		check_lt_int(i, 10000);
 		usleep(1000);
 	}
 	*(volatile uint64_t *)gate = 1;
-	check_fails(aclrtSynchronizeStream(rank.stream), 507057, "rank 1, pid");
+	snprintf(text, sizeof(text), "cannot reach memory of rank 1: rank 1, pid %d, %s", (int)shared->victim,
+		 destroys_first ? "has closed its end of the channel" : "killed by signal 9");
+	check_fails(aclrtSynchronizeStream(rank.stream), 507057, text);
+	if (destroys_first)
+		job_meet();
 	job_leave(&rank);
 }
 
 TEST(queued_tasks_fail_with_the_cause)
 {
+	run(2, has_tasks);
+}
+
+TEST(queued_tasks_say_that_the_other_end_was_closed)
+{
+	destroys_first = true;
 	run(2, has_tasks);
 }
 

@@ -234,6 +234,8 @@ TEST_TIMEOUT(a_kernel_that_writes_when_its_device_is_reset, 60)
 
 /* ---- the peer ends it, and keeps the memory ---- */
 
+static const char *owner_does;
+
 static void owner_ends(uint32_t index)
 {
 	struct end end = end_new(index);
@@ -244,7 +246,7 @@ static void owner_ends(uint32_t index)
 		go(RUNS);
 		await(HAS_ENDED);
 		/* the first call that hears of it */
-		check_fails(aclrtMemcpy(&byte, 1, end.remote, 1, ACL_MEMCPY_DEVICE_TO_HOST), 507057, "it reads as zeros");
+		check_fails(aclrtMemcpy(&byte, 1, end.remote, 1, ACL_MEMCPY_DEVICE_TO_HOST), 507057, owner_does);
 		go(IS_CHECKED);
 		await(IS_CHECKED + 1);
 		atomic_store(&shared->is_over, true);
@@ -265,11 +267,13 @@ static void owner_ends(uint32_t index)
 TEST_TIMEOUT(a_kernel_that_writes_when_its_peer_destroys_the_channel, 60)
 {
 	end_it = end_channel;
+	owner_does = ", has closed its end of the channel; it reads as zeros";
 	run(owner_ends);
 }
 
 TEST_TIMEOUT(a_kernel_that_writes_when_its_peer_destroys_the_communicator, 60)
 {
 	end_it = end_communicator;
+	owner_does = ", has destroyed the communicator; it reads as zeros";
 	run(owner_ends);
 }

@@ -251,7 +251,7 @@ static void dies_with_the_daemon(uint32_t index)
 		check_lt_int(i, 20000);
 		usleep(1000);
 	}
-	check_str_contains(aclGetRecentErrMsg(), "it reads as zeros");
+	check_str_contains(aclGetRecentErrMsg(), ", killed by signal 9; it reads as zeros");
 	for (int i = 0; end.remote[AREA - 1]; i++) {
 		check_lt_int(i, 10000);
 		usleep(1000);
