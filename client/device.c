@@ -255,9 +255,10 @@ static int context_close(struct hccld_session *session, struct hccld_context *co
 	/* errors in flight that nobody asked for end here, as the streams do */
 	if (!force)
 		(void)hccld_stream_wait_all(context, -1);
+	/* before the daemon hears of any end: what stops a stream may ask for something */
+	hccld_channels_revoke_context(context);
 	hccld_stream_stop_all(context);
 	hccld_buffer_keep_host(context);
-	hccld_channels_revoke_context(context);
 	close.context = context->id;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CLOSE_CONTEXT;
 	request.close_context = &close;
