@@ -356,32 +356,55 @@ int hccld_channel_peer_notify(const struct hccld_channel *channel, const char *f
 	return 0;
 }
 
-/* What has become of the peer, for "rank 1, pid 4711, @how"; CAUSE_NONE: it is there, and has its end. */
-static enum cause peer_loss(const struct hccld_channel *channel, const char *closed, char *how, size_t size)
+/* What has become of the peer; LOSS_UNKNOWN: it is there, and has its end. */
+static struct hccld_loss peer_loss(const struct hccld_channel *channel)
 {
 	const struct comm_member *member = &channel->comm->region->members[channel->peer];
 	/* acquire: pid and wait status come before the word */
 	const uint32_t word = atomic_load_explicit(&member->word, memory_order_acquire);
 
-	if (word == MEMBER_ALIVE && !atomic_load_explicit(&channel->is_lost, memory_order_acquire))
-		return CAUSE_NONE;
 	if (word == MEMBER_DEAD)
-		exit_text(member->exit, how, size);
+		return (struct hccld_loss){ LOSS_ENDED, member->exit };
+	if (word == MEMBER_ALIVE && !atomic_load_explicit(&channel->is_lost, memory_order_acquire))
+		return (struct hccld_loss){ LOSS_UNKNOWN, -1 };
+	return (struct hccld_loss){ word == MEMBER_ALIVE ? LOSS_CLOSED : LOSS_LEFT, -1 };
+}
+
+/* Why @memory, which is lost, is. */
+static struct hccld_lost memory_lost(const struct hccld_channel *channel, const struct hccld_channel_memory *memory)
+{
+	struct hccld_lost lost = { memory->start, memory->bytes, (uint32_t)channel->comm->region->members[channel->peer].pid,
+				   peer_loss(channel) };
+
+	if (!lost.loss.kind)
+		lost.loss.kind = LOSS_FREED;
+	return lost;
+}
+
+/* For "rank 1, pid 4711, "; the cause of the error that says so. */
+static enum cause loss_how(struct hccld_loss loss, char *buffer, size_t size)
+{
+	if (loss.kind == LOSS_ENDED)
+		exit_text(loss.exit, buffer, size);
 	else
-		snprintf(how, size, "%s", word == MEMBER_ALIVE ? closed : "has destroyed the communicator");
-	return word == MEMBER_DEAD ? CAUSE_PEER_DEAD : CAUSE_PEER_LEFT;
+		loss_text(loss.kind, loss.exit, "freed", buffer, size);
+	return loss.kind == LOSS_ENDED ? CAUSE_PEER_DEAD : loss.kind == LOSS_FREED ? CAUSE_PEER_MEMORY : CAUSE_PEER_LEFT;
 }
 
 int hccld_channel_check(const struct hccld_channel *channel, const char *function)
 {
 	const struct hccld_comm *comm = channel->comm;
+	struct hccld_loss loss;
 	enum cause cause;
 	char how[96];
 
 	hccld_share_refresh();
-	cause = peer_loss(channel, "has closed its end; end this one with HcclChannelDestroy before another is acquired", how, sizeof(how));
-	if (!cause)
+	loss = peer_loss(channel);
+	if (!loss.kind)
 		return 0;
+	cause = loss_how(loss, how, sizeof(how));
+	if (loss.kind == LOSS_CLOSED)
+		snprintf(how, sizeof(how), "has closed its end; end this one with HcclChannelDestroy before another is acquired");
 	return hccld_error(cause, "%s: communicator %s: rank %u's channel to rank %u (engine %s, protocol %s): rank %u, pid %d, %s", function, comm->name,
 			   comm->rank, channel->peer, channel_engine_name(channel->engine), channel_protocol_name(channel->protocol), channel->peer,
 			   comm->region->members[channel->peer].pid, how);
@@ -508,31 +531,36 @@ static const struct hccld_channel *find_by_address(const void *address, const st
 	return NULL;
 }
 
+/* With `table_lock`. False: there is no lost memory. */
+static bool find_lost(const void *address, uint32_t *ret_peer, char *name, struct hccld_lost *ret_lost)
+{
+	const struct hccld_channel_memory *memory;
+	const struct hccld_channel *channel = find_by_address(address, &memory);
+
+	if (!channel || !atomic_load_explicit(&memory->is_lost, memory_order_acquire))
+		return false;
+	*ret_peer = channel->peer;
+	*ret_lost = memory_lost(channel, memory);
+	snprintf(name, HCCLD_COMM_NAME_MAX, "%s", channel->comm->name);
+	return true;
+}
+
 int hccld_channels_lost_error(const char *function, const void *address)
 {
-	char how[96] = "has freed it", name[HCCLD_COMM_NAME_MAX];
-	const struct hccld_channel_memory *memory;
-	const struct hccld_channel *channel;
-	enum cause cause = CAUSE_NONE;
-	uint32_t peer = 0;
-	int32_t pid = 0;
+	char how[96], name[HCCLD_COMM_NAME_MAX];
+	struct hccld_lost lost;
+	enum cause cause;
+	uint32_t peer;
+	bool is_lost;
 
 	pthread_mutex_lock(&table_lock);
-	channel = find_by_address(address, &memory);
-	if (channel && !atomic_load_explicit(&memory->is_lost, memory_order_acquire))
-		channel = NULL;
-	if (channel) {
-		cause = peer_loss(channel, "has closed its end of the channel", how, sizeof(how));
-		peer = channel->peer;
-		pid = channel->comm->region->members[peer].pid;
-		snprintf(name, sizeof(name), "%s", channel->comm->name);
-	}
+	is_lost = find_lost(address, &peer, name, &lost);
 	pthread_mutex_unlock(&table_lock);
-	if (!channel)
+	if (!is_lost)
 		return 0;
-	return hccld_error(cause ? cause : CAUSE_PEER_MEMORY,
-			   "%s: the memory at %p came with a channel of communicator %s: rank %u, pid %d, %s; it reads as zeros", function, address,
-			   name, peer, pid, how);
+	cause = loss_how(lost.loss, how, sizeof(how));
+	return hccld_error(cause, "%s: the memory at %p came with a channel of communicator %s: rank %u, pid %u, %s; it reads as zeros", function,
+			   address, name, peer, lost.pid, how);
 }
 
 bool hccld_channel_look(const void *address, struct hccld_channel_owner *ret_owner)
@@ -544,10 +572,12 @@ bool hccld_channel_look(const void *address, struct hccld_channel_owner *ret_own
 	if (pthread_mutex_trylock(&table_lock))
 		return false;
 	channel = find_by_address(address, &memory);
-	if (channel) {
+	if (channel && channel->is_mapped) {
 		ret_owner->peer = channel->peer;
 		ret_owner->tag = memory == channel->memories ? NULL : channel->tags[memory - channel->memories - 1];
+		ret_owner->is_lost = atomic_load_explicit(&memory->is_lost, memory_order_acquire);
+		ret_owner->lost = memory_lost(channel, memory);
 	}
 	pthread_mutex_unlock(&table_lock);
-	return channel;
+	return channel && channel->is_mapped;
 }

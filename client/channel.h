@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "client/buffer.h"
+#include "client/share.h"
 #include "hcomm/hcomm_res_defs.h"
 #include "proto/limits.h"
 
@@ -119,10 +120,15 @@ bool hccld_channels_network_at(const void *address, uint64_t bytes);
 /* ---- memory that is gone (share.h) ---- */
 
 void hccld_channels_lose(uint64_t segment);
-/* Whose memory of a channel is at @address; for a signal handler of a program that is about to end: false also if it cannot be told now. */
+/*
+ * Whose mapped memory of a channel is at @address; for a signal handler of a program that is about to end: false also if it cannot be told
+ * now.
+ */
 struct hccld_channel_owner {
 	uint32_t peer;
 	const char *tag;	/* of registered memory; NULL: the HCCL buffer */
+	bool is_lost;
+	struct hccld_lost lost;
 };
 bool hccld_channel_look(const void *address, struct hccld_channel_owner *ret_owner);
 /*

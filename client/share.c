@@ -440,28 +440,45 @@ int hccld_share_find(const void *address, struct hccld_place *ret_place)
 	return hccld_buffer_find(address, ret_place);
 }
 
+/* With `mutex`. */
+static bool find_lost(const char *at, struct hccld_lost *ret_lost)
+{
+	for (const struct import *import = imports; import; import = import->next) {
+		if (!import->is_lost || at < import->start || (uint64_t)(at - import->start) >= import->bytes)
+			continue;
+		*ret_lost = (struct hccld_lost){ import->start, import->bytes, import->pid, import->loss };
+		return true;
+	}
+	return false;
+}
+
 int hccld_share_lost_error(const char *function, const void *address)
 {
-	const char *at = address;
-	struct hccld_loss loss = { 0 };
-	bool is_lost = false;
-	uint32_t pid = 0;
+	struct hccld_lost lost;
+	bool is_lost;
 	char how[96];
 
 	pthread_mutex_lock(&mutex);
-	for (const struct import *import = imports; import && !is_lost; import = import->next) {
-		is_lost = import->is_lost && at >= import->start &&
-			  (uint64_t)(at - import->start) < import->bytes;
-		pid = import->pid;
-		loss = import->loss;
-	}
+	is_lost = find_lost(address, &lost);
 	pthread_mutex_unlock(&mutex);
-	if (!is_lost && !hccld_virtual_is_lost(address, &pid, &loss))
+	if (!is_lost && !hccld_virtual_is_lost(address, &lost))
 		return hccld_channels_lost_error(function, address);
-	loss_text(loss.kind, loss.exit, "freed", how, sizeof(how));
+	loss_text(lost.loss.kind, lost.loss.exit, "freed", how, sizeof(how));
 	return hccld_error(CAUSE_PEER_MEMORY,
 			   "%s: the memory at %p was imported from pid %u, which %s; it reads as zeros",
-			   function, address, pid, how);
+			   function, address, lost.pid, how);
+}
+
+bool hccld_share_look(const void *address, struct hccld_lost *ret_lost)
+{
+	bool is_lost;
+
+	/* the thread that the signal came to may hold it */
+	if (pthread_mutex_trylock(&mutex))
+		return false;
+	is_lost = find_lost(address, ret_lost);
+	pthread_mutex_unlock(&mutex);
+	return is_lost || hccld_virtual_look(address, ret_lost);
 }
 
 void hccld_share_forget(struct hccld_context *context)

@@ -21,6 +21,14 @@ struct hccld_loss {
 	int32_t exit;
 };
 
+/* Such memory. */
+struct hccld_lost {
+	void *start;
+	uint64_t bytes;
+	uint32_t pid; /* whose it was */
+	struct hccld_loss loss;
+};
+
 /* ---- keys as text ---- */
 
 void hccld_share_key_format(const uint8_t *key, char ret_text[HCCLD_KEY_TEXT]);
@@ -67,5 +75,7 @@ void hccld_share_refresh_since(uint32_t count);
 int hccld_share_find(const void *address, struct hccld_place *ret_place);
 /* Was the memory at @address lost? Sets the text that says so, and returns -ESTALE; else 0. */
 int hccld_share_lost_error(const char *function, const void *address);
+/* Lost memory of a key or handle that is mapped at @address; for a signal handler: false also if it cannot be told now. */
+bool hccld_share_look(const void *address, struct hccld_lost *ret_lost);
 /* The context has gone, with all imports into it and all exports of its memory. */
 void hccld_share_forget(struct hccld_context *context);

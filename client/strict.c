@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/buffer.h"
 #include "client/channel.h"
 #include "client/error.h"
+#include "client/share.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int mode; /* as hccld_strict_mode() */
@@ -62,6 +64,35 @@ static void line_add_number(struct line *line, uint64_t number, unsigned int bas
 	line_add(line, digits + at);
 }
 
+/* As loss_text(), which is not for signal handlers. */
+static void line_add_loss(struct line *line, const struct hccld_loss *loss)
+{
+	switch (loss->kind) {
+	case LOSS_FREED:
+		line_add(line, "has freed it");
+		break;
+	case LOSS_CLOSED:
+		line_add(line, "has closed its end of the channel");
+		break;
+	case LOSS_LEFT:
+		line_add(line, "has destroyed the communicator");
+		break;
+	case LOSS_RESET:
+		line_add(line, "has reset the device that it was on");
+		break;
+	case LOSS_ENDED:
+		line_add(line, "has ended");
+		if (loss->exit < 0 || !WIFSIGNALED(loss->exit))
+			break;
+		line_add(line, " (killed by signal ");
+		line_add_number(line, (uint64_t)WTERMSIG(loss->exit), 10);
+		line_add(line, ")");
+		break;
+	default:
+		line_add(line, "has freed it or ended");
+	}
+}
+
 /* "of the HCCL buffer of rank 1", "of registered memory "tag" of rank 1": that is on none of this process's devices. */
 static void line_add_owner(struct line *line, const struct hccld_channel_owner *owner)
 {
@@ -70,12 +101,38 @@ static void line_add_owner(struct line *line, const struct hccld_channel_owner *
 	line_add(line, owner->tag ? "\" of rank " : " of rank ");
 	line_add_number(line, owner->peer, 10);
 	line_add(line, ", which a channel has brought");
+	if (!owner->is_lost)
+		return;
+	line_add(line, "; it is lost: rank ");
+	line_add_number(line, owner->peer, 10);
+	line_add(line, ", pid ");
+	line_add_number(line, owner->lost.pid, 10);
+	line_add(line, ", ");
+	line_add_loss(line, &owner->lost.loss);
 }
 
-static void tell(const void *address, const struct hccld_allocation *allocation)
+static void line_add_import(struct line *line, const struct hccld_lost *lost)
 {
+	line_add(line, " of memory that was imported from pid ");
+	line_add_number(line, lost->pid, 10);
+	line_add(line, "; it is lost: pid ");
+	line_add_number(line, lost->pid, 10);
+	line_add(line, " ");
+	line_add_loss(line, &lost->loss);
+}
+
+/* What was touched. */
+struct touched {
+	struct hccld_allocation allocation;
+	bool is_peer;				/* memory that a channel has brought */
 	struct hccld_channel_owner owner;
-	bool is_peer = allocation->bytes && hccld_channel_look(address, &owner);
+	bool is_import;				/* lost memory that a key or handle has brought */
+	struct hccld_lost import;
+};
+
+static void tell(const void *address, const struct touched *touched)
+{
+	const struct hccld_allocation *allocation = &touched->allocation;
 	struct line line = { .length = 0 };
 
 	line_add(&line, "hccld: the program touches device memory at ");
@@ -85,13 +142,15 @@ static void tell(const void *address, const struct hccld_allocation *allocation)
 		line_add_number(&line, (uintptr_t)address - (uintptr_t)allocation->start, 10);
 		line_add(&line, " of ");
 		line_add_number(&line, allocation->bytes, 10);
-		line_add(&line, is_peer ? " mapped at " : " allocated at ");
+		line_add(&line, touched->is_peer || touched->is_import ? " mapped at " : " allocated at ");
 		line_add_number(&line, (uintptr_t)allocation->start, 16);
 	} else {
 		line_add(&line, ", which is not allocated (freed, or behind the end of an allocation),");
 	}
-	if (is_peer) {
-		line_add_owner(&line, &owner);
+	if (touched->is_peer) {
+		line_add_owner(&line, &touched->owner);
+	} else if (touched->is_import) {
+		line_add_import(&line, &touched->import);
 	} else {
 		line_add(&line, " on device ");
 		line_add_number(&line, (uint64_t)allocation->device, 10);
@@ -100,6 +159,30 @@ static void tell(const void *address, const struct hccld_allocation *allocation)
 	if (write(STDERR_FILENO, line.text, line.length) < 0) {
 		/* nobody reads it */
 	}
+}
+
+static void lost_as_allocation(const struct hccld_lost *lost, struct hccld_allocation *ret_allocation)
+{
+	*ret_allocation = (struct hccld_allocation){ lost->start, lost->bytes, -1, HCCLD_MEMORY_DEVICE };
+}
+
+/* Is it device memory? What is lost is in the index of buffers no more. */
+static bool look(const void *address, struct touched *ret_touched)
+{
+	*ret_touched = (struct touched){ 0 };
+	ret_touched->is_peer = hccld_channel_look(address, &ret_touched->owner);
+	if (hccld_buffer_look(address, &ret_touched->allocation)) {
+		ret_touched->is_peer &= ret_touched->allocation.bytes != 0;
+		return ret_touched->allocation.memory == HCCLD_MEMORY_DEVICE;
+	}
+	if (ret_touched->is_peer) {
+		lost_as_allocation(&ret_touched->owner.lost, &ret_touched->allocation);
+		return ret_touched->owner.is_lost;
+	}
+	ret_touched->is_import = hccld_share_look(address, &ret_touched->import);
+	if (ret_touched->is_import)
+		lost_as_allocation(&ret_touched->import, &ret_touched->allocation);
+	return ret_touched->is_import;
 }
 
 static void call_previous(int number, siginfo_t *info, void *context)
@@ -114,12 +197,12 @@ static void call_previous(int number, siginfo_t *info, void *context)
 
 static void fault(int number, siginfo_t *info, void *context)
 {
-	struct hccld_allocation allocation;
+	struct touched touched;
 	int error = errno;
 
 	/* an access of its own, and not a signal that somebody has sent */
-	if (info->si_code > 0 && hccld_buffer_look(info->si_addr, &allocation) && allocation.memory == HCCLD_MEMORY_DEVICE) {
-		tell(info->si_addr, &allocation);
+	if (info->si_code > 0 && look(info->si_addr, &touched)) {
+		tell(info->si_addr, &touched);
 		sigaction(SIGSEGV, &previous, NULL); /* what comes now comes at that instruction */
 	} else {
 		call_previous(number, info, context);

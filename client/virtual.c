@@ -504,21 +504,36 @@ void hccld_virtual_lose(uint64_t segment, struct hccld_loss loss)
 	pthread_mutex_unlock(&mutex);
 }
 
-bool hccld_virtual_is_lost(const void *address, uint32_t *ret_pid, struct hccld_loss *ret_loss)
+/* With `mutex`. */
+static bool find_lost(const void *address, struct hccld_lost *ret_lost)
 {
-	struct mapping **at = NULL;
-	struct range *range;
+	struct range *range = range_find(address, 1);
+	struct mapping **at = range ? mapping_find(range, address, 1) : NULL;
+
+	if (!at || !(*at)->physical->is_lost)
+		return false;
+	*ret_lost = (struct hccld_lost){ (*at)->base, (*at)->bytes, (*at)->physical->pid,
+					 (*at)->physical->loss };
+	return true;
+}
+
+bool hccld_virtual_is_lost(const void *address, struct hccld_lost *ret_lost)
+{
 	bool is_lost;
 
 	pthread_mutex_lock(&mutex);
-	range = range_find(address, 1);
-	if (range)
-		at = mapping_find(range, address, 1);
-	is_lost = at && (*at)->physical->is_lost;
-	if (is_lost) {
-		*ret_pid = (*at)->physical->pid;
-		*ret_loss = (*at)->physical->loss;
-	}
+	is_lost = find_lost(address, ret_lost);
+	pthread_mutex_unlock(&mutex);
+	return is_lost;
+}
+
+bool hccld_virtual_look(const void *address, struct hccld_lost *ret_lost)
+{
+	bool is_lost;
+
+	if (pthread_mutex_trylock(&mutex))
+		return false;
+	is_lost = find_lost(address, ret_lost);
 	pthread_mutex_unlock(&mutex);
 	return is_lost;
 }

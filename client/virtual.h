@@ -45,7 +45,9 @@ int hccld_virtual_check(const void *address, uint64_t bytes);
 /* The memory of an imported segment is gone: its mappings are no device memory any more. */
 void hccld_virtual_lose(uint64_t segment, struct hccld_loss loss);
 /* Does @address lie in a mapping whose memory is lost? @ret_pid: of the process it came from. */
-bool hccld_virtual_is_lost(const void *address, uint32_t *ret_pid, struct hccld_loss *ret_loss);
+bool hccld_virtual_is_lost(const void *address, struct hccld_lost *ret_lost);
+/* The same for a signal handler: false also if it cannot be told now. */
+bool hccld_virtual_look(const void *address, struct hccld_lost *ret_lost);
 /* Does any of the bytes lie in a reserved range, mapped or not? */
 bool hccld_virtual_overlaps(const void *address, uint64_t bytes);
 /* The context has gone, and its physical memory with it. Its addresses stay reserved. */

@@ -2,6 +2,7 @@
 /* HCCLD_STRICT_DEVICE: host code that touches device memory ends at that line, and is told where. Set by who starts this, to 1 or 2. */
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,15 @@ static void touch_after_kernel(void)
 
 static HcclComm comms[2];
 static bool touches_buffer;
+/* What rank 1 does before rank 0 touches its memory; NULL: nothing. */
+static void (*end_it)(uint32_t rank, ChannelHandle channel, void *memory);
+static _Atomic bool is_acquired, has_ended;
+
+static void await(_Atomic bool *flag)
+{
+	while (!atomic_load(flag))
+		usleep(500);
+}
 
 static void *acquire_and_touch(void *arg)
 {
@@ -186,8 +196,19 @@ static void *acquire_and_touch(void *arg)
 	check_ok(HcclChannelAcquire(comms[rank], COMM_ENGINE_AIV, &desc, 1, &channel));
 	check_ok(HcclChannelGetRemoteMems(comms[rank], channel, &count, &mems, &tags));
 	check_ok(HcclChannelGetHcclBuffer(comms[rank], channel, &buffer, &size));
-	if (rank == 0)
-		touch(touches_buffer ? (unsigned char *)buffer + 7 : (unsigned char *)mems[0].addr + 6);
+	if (rank == 1) {
+		await(&is_acquired);
+		if (end_it)
+			end_it(rank, channel, mem.addr);
+		atomic_store(&has_ended, true);
+		pause();
+	}
+	atomic_store(&is_acquired, true);
+	await(&has_ended);
+	/* the first call that hears of it */
+	if (end_it)
+		check_ne_int(aclrtMemset(mems[0].addr, 1, 0, 1), 0);
+	touch(touches_buffer ? (unsigned char *)buffer + 7 : (unsigned char *)mems[0].addr + 6);
 	pause();
 	return NULL;
 }
@@ -209,6 +230,53 @@ TEST_TIMEOUT(memory_of_a_peer_is_named, 60)
 	check_ends(touch_peer, " of registered memory \"area\" of rank 1, which a channel has brought; ");
 	touches_buffer = true;
 	check_ends(touch_peer, " of the HCCL buffer of rank 1, which a channel has brought; ");
+}
+
+static void destroy_channel(uint32_t rank, ChannelHandle channel, void *memory)
+{
+	check_ok(HcclChannelDestroy(comms[rank], &channel, 1));
+}
+
+static void destroy_communicator(uint32_t rank, ChannelHandle channel, void *memory)
+{
+	check_ok(HcclCommDestroy(comms[rank]));
+}
+
+static void free_memory(uint32_t rank, ChannelHandle channel, void *memory)
+{
+	check_ok(aclrtFree(memory));
+}
+
+static void touch_lost_import(void)
+{
+	unsigned char *memory = device_make(0, 5000), *import;
+	char key[65];
+
+	check_ok(aclrtIpcMemGetExportKey(memory, 5000, key, 65, ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION));
+	check_ok(aclrtIpcMemImportByKey((void **)&import, key, 0));
+	check_ok(aclrtFree(memory));
+	check_fails(aclrtMemset(import, 1, 0, 1), ACL_ERROR_RT_SUSPECT_REMOTE_ERROR, "has freed it");
+	touch(import + 4999);
+}
+
+TEST_TIMEOUT(lost_memory_of_a_peer_is_named, 60)
+{
+	const char *brought = " of registered memory \"area\" of rank 1, which a channel has brought; it is lost: rank 1, pid ";
+
+	end_it = destroy_channel;
+	check_ends(touch_peer, ", byte 6 of 4096 mapped at 0x");
+	check_ends(touch_peer, brought);
+	check_ends(touch_peer, ", has closed its end of the channel; HCCLD_STRICT_DEVICE");
+	touches_buffer = true;
+	check_ends(touch_peer, " of the HCCL buffer of rank 1, which a channel has brought; it is lost: rank 1, pid ");
+	touches_buffer = false;
+	end_it = destroy_communicator;
+	check_ends(touch_peer, ", has destroyed the communicator; HCCLD_STRICT_DEVICE");
+	end_it = free_memory;
+	check_ends(touch_peer, ", has freed it; HCCLD_STRICT_DEVICE");
+	check_ends(touch_lost_import, ", byte 4999 of 5000 mapped at 0x");
+	check_ends(touch_lost_import, " of memory that was imported from pid ");
+	check_ends(touch_lost_import, " has freed it; HCCLD_STRICT_DEVICE");
 }
 
 TEST_TIMEOUT(touching_device_memory_ends_the_program_with_a_line, 60)

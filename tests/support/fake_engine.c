@@ -132,6 +132,11 @@ bool hccld_channel_look(const void *address, struct hccld_channel_owner *ret_own
 	return false;
 }
 
+bool hccld_share_look(const void *address, struct hccld_lost *ret_lost)
+{
+	return false;
+}
+
 bool hccld_virtual_overlaps(const void *address, uint64_t bytes)
 {
 	return false;
