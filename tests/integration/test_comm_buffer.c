@@ -432,7 +432,7 @@ static void comes_and_goes(void)
 	size_t before = 0;
 
 	check_ok(aclrtSetDevice(0));
-	for (uint32_t i = 0; !atomic_load(is_over); i++) {
+	for (uint32_t i = 0; !before || !atomic_load(is_over); i++) {
 		comm = alone(NULL);
 		buffer = buffer_of(comm, &size);
 		for (uint32_t page = 0; page < 20; page++)
