@@ -19,6 +19,18 @@
 		}                                                                      \
 	} while (0)
 
+static const char *step_path;
+
+/* Until the test has made the file of step @number. */
+static inline void wait_for_step(unsigned long number)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s.step%lu", step_path, number);
+	while (access(path, F_OK) < 0)
+		usleep(5000);
+}
+
 /* Rank 0 makes the root info; the file @path takes it to the others. */
 static inline void share(HcclRootInfo *root, uint32_t rank, const char *path)
 {

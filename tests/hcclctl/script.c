@@ -7,6 +7,7 @@
  *   hMS                       a host function that runs so long
  *   y                         waits for all streams
  *   pMS                       pauses
+ *   fNUMBER                   goes on when there is FILE.stepNUMBER
  *   d                         destroys the communicator
  * FILE may be table:FILE, a rank table; with OWN_ROOT in the environment each rank makes a root info, as none should.
  * Says "waiting" once the communicator is there. Ends with status 0, or with 1 and the text of the first error.
@@ -65,6 +66,9 @@ static void run(const char *operation)
 	case 'd':
 		TRY(HcclCommDestroy(comm));
 		return;
+	case 'f':
+		wait_for_step(first);
+		return;
 	default:
 		exit(2);
 	}
@@ -77,6 +81,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2 + (int)size)
 		return 2;
+	step_path = argv[1];
 	TRY(aclrtSetDevice(atoi(getenv("DEVICE_ID"))));
 	if (strncmp(argv[1], "table:", 6) == 0) {
 		TRY(HcclCommInitClusterInfo(argv[1] + 6, rank, &comm));

@@ -9,6 +9,7 @@
  *   rPEER                     receives 8 bytes
  *   kMS                       a host kernel that runs so long
  *   pMS                       pauses
+ *   fNUMBER                   goes on when there is FILE.stepNUMBER
  * Says "waiting" once the channels are there, and stays until it is killed.
  */
 #include <string.h>
@@ -92,6 +93,9 @@ static void run(const char *operation)
 	case 'p':
 		usleep((useconds_t)first * 1000);
 		return;
+	case 'f':
+		wait_for_step(first);
+		return;
 	default:
 		exit(2);
 	}
@@ -124,6 +128,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2 + (int)size || size > RANKS)
 		return 2;
+	step_path = argv[1];
 	TRY(aclrtSetDevice(atoi(getenv("DEVICE_ID"))));
 	snprintf(key_path, sizeof(key_path), "%s.key", argv[1]);
 	share(&root, rank, argv[1]);

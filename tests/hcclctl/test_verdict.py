@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The verdict of hcclctl status, and the reasons of hcclctl waiting, for programs that go wrong: test_verdict.py SOURCE BUILD [TEST...]"""
+import concurrent.futures
+import io
 import json
 import os
 import re
 import signal
 import subprocess
+import sys
 import unittest
 
 from test_admin import BUILD, Case as AdminCase, wait_for
@@ -20,6 +23,11 @@ def stopped(pid):
 class Case(AdminCase):
     def script(self, *operations):
         return self.job(SCRIPT, len(operations), *operations)
+
+    def step(self, number, waiting):
+        """Lets the job's operations behind f@number go on once so many others wait: those have waited for longer."""
+        wait_for(lambda: len(self.json("waiting")["waiting"]) == waiting, f"{waiting} operations wait")
+        open(os.path.join(self.directory, f"root.{self.jobs}.step{number}"), "w", encoding="utf-8").close()
 
     def verdict(self, word="stuck"):
         def look():
@@ -83,7 +91,8 @@ class Pending(Case):
 
     def test_what_a_limit_has_made_is_no_deadlock(self):
         self.start(more=self.config())
-        self.script(f"p500,s1:4,r1:{self.MIB}", f"s0:{self.MIB},r0:4")
+        self.script(f"f1,s1:4,r1:{self.MIB}", f"s0:{self.MIB},r0:4")
+        self.step(1, 1)
         verdict = self.verdict()
         self.assertIn("held back by pending_per_tenant", verdict)
         self.assertNotIn("deadlock", verdict)
@@ -181,7 +190,9 @@ class Words(Case):
 
     def test_who_has_nothing_to_do_comes_first(self):
         self.start()
-        job = self.script(self.LONG, "r0:8", "p300,r1:8", "p600,r2:8")
+        job = self.script(self.LONG, "r0:8", "f1,r1:8", "f2,r2:8")
+        self.step(1, 1)
+        self.step(2, 2)
         verdict = self.verdict()
         pid = job[0].pid
         self.assertRegex(verdict, r"rank 1 \(pid \d+\) waits \d+\.\d s for rank 0 \(pid \d+\) to send 8 bytes: rank 0 has not posted that")
@@ -189,7 +200,8 @@ class Words(Case):
 
     def test_the_end_of_a_chain(self):
         self.start()
-        job = self.script(self.LONG, "p500,r0:8", "r1:8")
+        job = self.script(self.LONG, "f1,r0:8", "r1:8")
+        self.step(1, 1)
         pid = job[0].pid
         verdict = self.verdict()
         self.assertRegex(verdict, rf"^stuck: communicator \S+: rank 0 \(pid {pid}\) has no work queued; rank 2 .*rank 1 has not posted that")
@@ -307,7 +319,8 @@ class Notify(Case):
 
     def test_the_end_of_a_chain(self):
         self.start()
-        job = self.signals("w1:0", "p300,w2:0,n0:0", "p1")
+        job = self.signals("w1:0", "f1,w2:0,n0:0", "p1")
+        self.step(1, 1)
         pid = job[2].pid
         verdict = self.verdict()
         self.assertNotIn("deadlock", verdict)
@@ -441,5 +454,29 @@ class Errors(Case):
                                     rf"{without}\n +Solution: rank 1's list lacks the {lacks}, or it called HcclCommDestroy too early")
 
 
+def cases_of(suite):
+    for entry in suite:
+        yield from cases_of(entry) if isinstance(entry, unittest.TestSuite) else [entry]
+
+
+def run(case):
+    """Its result and what unittest prints of it."""
+    stream = io.StringIO()
+    return unittest.TextTestRunner(stream, verbosity=2).run(case), stream.getvalue()
+
+
+def main(names):
+    """Several at a time, each with a daemon of its own: what they wait for is that 5 seconds pass."""
+    module = sys.modules[__name__]
+    loader = unittest.defaultTestLoader
+    cases = list(cases_of(loader.loadTestsFromNames(names, module) if names else loader.loadTestsFromModule(module)))
+    ok = bool(cases)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for result, text in pool.map(run, cases):
+            print(text, file=sys.stderr)
+            ok = ok and result.testsRun == 1 and result.wasSuccessful()
+    return 0 if ok else 1
+
+
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    sys.exit(main(sys.argv[1:]))
