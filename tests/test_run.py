@@ -13,8 +13,11 @@ SKIPS = "device*: needs a device\n"
 
 
 class RunTest(unittest.TestCase):
-    def run_project(self, tests, skips=SKIPS, arguments=("quick", "--kind", "release")):
-        """Status, all lines and the counts of a project with @tests: [(name, suite, shell commands)]."""
+    def run_project(self, tests, skips=SKIPS, arguments=("quick", "--kind", "release"), lines="", files=None):
+        """
+        Status, all lines and the counts of a project with @tests: [(name, suite, shell commands)]. @lines: more of its meson.build,
+        @files: its sources.
+        """
         with tempfile.TemporaryDirectory() as root:
             os.mkdir(os.path.join(root, "tests"))
             shutil.copy(os.path.join(HERE, "run"), os.path.join(root, "tests/run"))
@@ -24,12 +27,26 @@ class RunTest(unittest.TestCase):
                 file.write("project('x')\nsh = find_program('sh')\n")
                 for name, suite, commands in tests:
                     file.write(f"test('{name}', sh, args: ['-c', '''{commands}'''], suite: '{suite}')\n")
+                file.write(lines)
+            for name, text in (files or {}).items():
+                with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+                    file.write(text)
             process = subprocess.run(["python3", os.path.join(root, "tests/run"), *arguments], stdin=subprocess.DEVNULL,
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         lines = process.stdout.splitlines()
         match = re.fullmatch(r"(\d+) passed, (\d+) failed, (\d+) skipped", lines[-1] if lines else "")
         self.assertTrue(match, process.stdout)
         return process.returncode, process.stdout, tuple(map(int, match.groups()))
+
+    def test_only_what_the_tests_need_is_compiled(self):
+        """Except in release and clang."""
+        lines = "add_languages('c', native: false)\nexecutable('broken', 'broken.c')\n" \
+                "test('a', executable('good', 'good.c'), suite: 'tsan')\n"
+        files = {"good.c": "int main(void) { return 0; }\n", "broken.c": "#error\n"}
+        status, _, counts = self.run_project([], arguments=("full", "--kind", "tsan"), lines=lines, files=files)
+        self.assertEqual((status, counts), (0, (2, 0, 0)))
+        status, _, counts = self.run_project([], arguments=("full", "--kind", "release"), lines=lines, files=files)
+        self.assertEqual((status, counts), (1, (0, 1, 0)))
 
     def test_success(self):
         status, _, counts = self.run_project([("a", "unit", "true"), ("b", "lint", "true")])

@@ -88,7 +88,7 @@ def build(source, folder, version):
         release.source.mkdir()
         archive = git(source, "archive", commit)
         subprocess.run(["tar", "-x", "-C", release.source], input=archive, check=True)
-        run("meson", "setup", directory / "build", release.source, f"--prefix={directory}/prefix", "-Dtests=false",
+        run("meson", "setup", directory / "build", release.source, f"--prefix={directory}/prefix", "-Dtests=false", "-Ddebug=false",
             "-Dverbs=disabled", "-Dsystemd=disabled")
         run("ninja", "-C", directory / "build", "install")
         compile_programs(release)
