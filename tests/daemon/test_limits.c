@@ -59,6 +59,21 @@ static int daemon_fds(bool *ret_used)
 	return count;
 }
 
+/* What has gone with the last reply is closed a while after it. */
+static int settled_fds(void)
+{
+	int now, fds = daemon_fds(NULL);
+
+	for (int same = 0; same < 15; same++) {
+		usleep(20000);
+		now = daemon_fds(NULL);
+		if (now != fds)
+			same = 0;
+		fds = now;
+	}
+	return fds;
+}
+
 /* Room for @room more descriptors; -1: as many as before. */
 static void limit_fds(int room)
 {
@@ -130,8 +145,7 @@ TEST_TIMEOUT(out_of_descriptors_for_memory, 60)
 	start();
 	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
 	context = raw_open_context(&client, 0);
-	usleep(50000); /* what has gone with the last reply is closed */
-	fds = daemon_fds(NULL);
+	fds = settled_fds();
 	for (int room = 0; room < 8; room++) {
 		uint64_t segment;
 
@@ -168,8 +182,7 @@ TEST_TIMEOUT(out_of_descriptors_for_a_communicator, 60)
 		raw_client_start(&clients[i], HCCLD__CONTROL__HELLO__ROLE__CLIENT);
 		contexts[i] = raw_open_context(&clients[i], 0);
 	}
-	usleep(50000); /* what has gone with the last reply is closed */
-	fds = daemon_fds(NULL);
+	fds = settled_fds();
 	for (int room = 0; room < 8; room++) {
 		struct raw_root root;
 		uint64_t ranks[2] = { 0 };
@@ -210,8 +223,7 @@ TEST_TIMEOUT(out_of_descriptors_for_sessions, 60)
 
 	start();
 	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
-	usleep(50000); /* what has gone with the last reply is closed */
-	fds = daemon_fds(NULL);
+	fds = settled_fds();
 	for (int room = 1; room < 20; room++) {
 		Hccld__Control__Hello hello = HCCLD__CONTROL__HELLO__INIT;
 		Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
@@ -347,8 +359,7 @@ TEST_TIMEOUT(hundreds_of_sessions, 120)
 		if (turn == 0) {
 			/* the first time makes what stays */
 			usleep(1000000);
-			usleep(50000); /* what has gone with the last reply is closed */
-	fds = daemon_fds(NULL);
+			fds = settled_fds();
 		}
 		settle(fds, 0, 0);
 	}
