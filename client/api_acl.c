@@ -272,6 +272,9 @@ static aclError release(const char *function, enum hccld_memory memory, void *po
 	if (!pointer)
 		return null_error(function, "the pointer");
 	r = hccld_session_check_fork();
+	/* first: a call that fails leaves everything as it is */
+	if (r == 0)
+		r = hccld_buffer_check(memory, pointer);
 	if (r == 0 && memory == HCCLD_MEMORY_DEVICE)
 		hccld_share_freeing(pointer);
 	if (r == 0)

@@ -322,6 +322,24 @@ static void clear_shared(enum hccld_memory memory, void *pointer)
 	hccld_strict_close();
 }
 
+static int no_start(enum hccld_memory memory, const void *pointer)
+{
+	return hccld_error(CAUSE_ARGUMENT,
+			   "%p is not the start of memory that %s returned, or it was freed, or its device was reset",
+			   pointer, memory == HCCLD_MEMORY_DEVICE ? "aclrtMalloc" : "aclrtMallocHost");
+}
+
+int hccld_buffer_check(enum hccld_memory memory, const void *pointer)
+{
+	const uint64_t address = (uint64_t)(uintptr_t)pointer;
+	bool is_good;
+
+	hccld_index_lock();
+	is_good = is_start(hccld_index_find(address), memory, address);
+	hccld_index_unlock();
+	return is_good ? 0 : no_start(memory, pointer);
+}
+
 int hccld_buffer_free(enum hccld_memory memory, void *pointer)
 {
 	uint64_t address = (uint64_t)(uintptr_t)pointer;
@@ -334,10 +352,7 @@ int hccld_buffer_free(enum hccld_memory memory, void *pointer)
 	record = hccld_index_find(address);
 	if (!is_start(record, memory, address)) {
 		hccld_index_unlock();
-		return hccld_error(
-			CAUSE_ARGUMENT,
-			"%p is not the start of memory that %s returned, or it was freed, or its device was reset",
-			pointer, memory == HCCLD_MEMORY_DEVICE ? "aclrtMalloc" : "aclrtMallocHost");
+		return no_start(memory, pointer);
 	}
 	drop = release(record, address - atomic_load(&record->start), &segment);
 	hccld_index_unlock();

@@ -18,6 +18,7 @@ int hccld_buffer_allocate(struct hccld_context *context, enum hccld_memory memor
  */
 void hccld_buffer_share(const void *address);
 /* -EINVAL: not the start of an allocation of this kind. */
+int hccld_buffer_check(enum hccld_memory memory, const void *pointer);
 int hccld_buffer_free(enum hccld_memory memory, void *pointer);
 
 struct hccld_place {

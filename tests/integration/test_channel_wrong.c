@@ -28,7 +28,7 @@ static void settle(const struct job_rank *rank)
 static void overlaps(struct job_rank *rank, char *memory)
 {
 	CommMem mem = { COMM_MEM_TYPE_DEVICE, memory, 1024 };
-	HcclMemHandle handle = NULL, other = NULL;
+	HcclMemHandle handle = NULL, other = NULL, again = NULL;
 	char tag[300];
 	void *host;
 
@@ -48,6 +48,14 @@ static void overlaps(struct job_rank *rank, char *memory)
 	check_ok(aclrtMallocHost(&host, 100));
 	mem = (CommMem){ COMM_MEM_TYPE_HOST, host, 100 };
 	check_ok(HcclCommMemReg(rank->comm, "host", &mem, &other));
+	/* a call that fails to free it leaves it registered */
+	check_fails(aclrtFree(host), ACL_ERROR_RT_PARAM_INVALID, "aclrtMalloc returned");
+	check_ok(HcclCommMemReg(rank->comm, "host", &mem, &again));
+	check_eq_ptr(again, other);
+	mem = (CommMem){ COMM_MEM_TYPE_DEVICE, memory, 1024 };
+	check_fails(aclrtFreeHost(memory), ACL_ERROR_RT_PARAM_INVALID, "aclrtMallocHost returned");
+	check_ok(HcclCommMemReg(rank->comm, tag, &mem, &again));
+	check_eq_ptr(again, handle);
 	/* freed, it is registered no more: what lies there next can be */
 	check_ok(aclrtFreeHost(host));
 	check_ok(aclrtFree(memory));
