@@ -237,7 +237,7 @@ int hccld_notify_new(struct hccld_context *context, bool is_counting, void **ret
 		notify.place.offset = notify.id * sizeof(struct notify_slot);
 		*ret_handle = notify_enter(&notify);
 		if (!*ret_handle) {
-			(void)hccld_notify_request_free(notify.context_id, notify.id, false);
+			(void)hccld_notify_request_free(notify.context_id, notify.id);
 			r = too_many();
 		}
 	}
@@ -259,7 +259,7 @@ static int notify_finish(struct hccld_notify *notify)
 		return 0;
 	}
 	if (is_open(notify))
-		r = hccld_notify_request_free(notify->context_id, notify->id, !hccld_notify_is_recorded(&notify->place));
+		r = hccld_notify_request_free(notify->context_id, notify->id);
 	/* the device was reset meanwhile, and took it along */
 	if (r < 0 && !is_open(notify)) {
 		hccld_error_forget();

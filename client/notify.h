@@ -24,7 +24,7 @@ struct hccld_notify_handle {
 
 /* -ENOSPC: the device has no more, or the user may not have more. */
 int hccld_notify_new(struct hccld_context *context, bool is_counting, void **ret_handle);
-/* Queued tasks that name it stay, and are done; those of other processes fail. */
+/* Queued tasks that name it stay, and are done; waits for which no record is left end with CAUSE_ABORTED, those of other processes at once. */
 int hccld_notify_destroy(struct hccld_notify_handle notify);
 /* @stream: a handle; NULL: the default stream. -ESTALE: it was shared by a process that has destroyed it or ended. */
 int hccld_notify_record(struct hccld_notify_handle notify, void *stream, enum notify_change change, uint32_t value);

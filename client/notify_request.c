@@ -35,7 +35,7 @@ int hccld_notify_request_new(struct hccld_context *context, bool is_counting, ui
 	return r;
 }
 
-int hccld_notify_request_free(uint64_t context, uint32_t id, bool ends_waits)
+int hccld_notify_request_free(uint64_t context, uint32_t id)
 {
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__FreeNotifies free_notifies = HCCLD__CONTROL__FREE_NOTIFIES__INIT;
@@ -47,7 +47,6 @@ int hccld_notify_request_free(uint64_t context, uint32_t id, bool ends_waits)
 		return r;
 	free_notifies.context = context;
 	free_notifies.first = id;
-	free_notifies.ends_waits = ends_waits;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_FREE_NOTIFIES;
 	request.free_notifies = &free_notifies;
 	return hccld_call_simple(session->connection, &request);

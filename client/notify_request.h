@@ -9,7 +9,7 @@
 #include "client/session.h"
 
 int hccld_notify_request_new(struct hccld_context *context, bool is_counting, uint64_t *ret_segment, uint32_t *ret_id);
-int hccld_notify_request_free(uint64_t context, uint32_t id, bool ends_waits);
+int hccld_notify_request_free(uint64_t context, uint32_t id);
 int hccld_notify_request_reset(uint64_t context, const uint32_t *ids, size_t count);
 
 /* What came with an import. */

@@ -48,17 +48,9 @@ int hccld_notify_submit_wait(struct hccld_stream *stream, const struct hccld_not
 
 /* For hccld_stream_each(), which calls in this thread. */
 static _Thread_local struct {
-	uint64_t segment, offset;
-	bool any_place;		/* of the segment, by a wait or a record; else a record of the one at `offset` */
+	uint64_t segment;
 	bool is_found;
 } wanted;
-
-static bool task_is_wanted(const struct task *task, const struct item *item)
-{
-	if (wanted.any_place)
-		return (task->kind == TASK_NOTIFY_RECORD || task->kind == TASK_NOTIFY_WAIT) && item->segment == wanted.segment;
-	return task->kind == TASK_NOTIFY_RECORD && item->segment == wanted.segment && item->offset == wanted.offset;
-}
 
 static void stream_look(struct hccld_stream *stream)
 {
@@ -70,7 +62,7 @@ static void stream_look(struct hccld_stream *stream)
 		const struct task *task = &ring->slots[position % HCCLD_STREAM_SLOTS].task;
 		const struct item *item = &ring->slots[(position + 1) % HCCLD_STREAM_SLOTS].item;
 
-		if (task_is_wanted(task, item))
+		if ((task->kind == TASK_NOTIFY_RECORD || task->kind == TASK_NOTIFY_WAIT) && item->segment == wanted.segment)
 			wanted.is_found = true;
 		if (!task->slot_count)
 			break;
@@ -84,17 +76,7 @@ static void stream_look(struct hccld_stream *stream)
 bool hccld_notify_is_queued(uint64_t segment)
 {
 	wanted.segment = segment;
-	wanted.any_place = true;
 	wanted.is_found = false;
-	hccld_stream_each(stream_look);
-	return wanted.is_found;
-}
-
-bool hccld_notify_is_recorded(const struct hccld_notify_place *place)
-{
-	wanted.segment = place->segment;
-	wanted.offset = place->offset;
-	wanted.any_place = wanted.is_found = false;
 	hccld_stream_each(stream_look);
 	return wanted.is_found;
 }

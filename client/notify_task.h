@@ -30,5 +30,3 @@ int hccld_notify_submit_wait(struct hccld_stream *stream, const struct hccld_not
 
 /* Is a task queued on a stream of this process that names @segment, an import? */
 bool hccld_notify_is_queued(uint64_t segment);
-/* Is a record of @place? */
-bool hccld_notify_is_recorded(const struct hccld_notify_place *place);

@@ -111,6 +111,10 @@ uint64_t engine_backlog(const struct engine *engine);
 int engine_notify_reset(struct engine *engine, struct view_context *context, uint64_t segment, uint64_t offset);
 /* Any thread that may use the view; without the guard. As above. */
 int engine_notify_value(struct view_session *session, uint64_t segment, uint64_t offset, uint32_t *ret_value);
+/* Does a wait with these end at @value? @compare: enum notify_compare. */
+bool engine_notify_compares(uint8_t compare, uint32_t value, uint32_t operand, uint32_t mask);
+/* All that wait for a notify look at it again. */
+void engine_notify_ring(struct engine *engine);
 
 /* ---- taking views back; the owner frees after they have run. False: slices are still out, call again after engine_slice_done(). ---- */
 

@@ -36,22 +36,6 @@ static uint32_t value_after(uint8_t change, uint32_t value, uint32_t operand)
 	}
 }
 
-static bool value_compares(uint8_t compare, uint32_t value, uint32_t operand, uint32_t mask)
-{
-	switch (compare) {
-	case NOTIFY_LESS:
-		return value < operand;
-	case NOTIFY_EQUAL:
-		return value == operand;
-	case NOTIFY_BIGGER:
-		return value > operand;
-	case NOTIFY_BIGGER_OR_EQUAL:
-		return value >= operand;
-	default:
-		return (value & mask) == (operand & mask);
-	}
-}
-
 static bool place_is_sound(const struct batch *batch, const struct place *place)
 {
 	if (batch->task.kind == TASK_NOTIFY_WAIT)
@@ -95,7 +79,7 @@ static bool notify_try(struct batch *batch, const struct place *place)
 		notify_make(batch, slot, word, value_after(place->comparison, notify_value(word), operand));
 		return true;
 	}
-	if (!value_compares(place->comparison, notify_value(word), operand, mask))
+	if (!engine_notify_compares(place->comparison, notify_value(word), operand, mask))
 		return false;
 	/* one that does not clear may be looked at again, and find it changed: nobody has seen that it was over */
 	if (read_once(place->item->peer) == 1)
@@ -227,6 +211,28 @@ void context_forget_notifies(struct engine *engine, struct view_context *context
 }
 
 /* ---- for the owner ---- */
+
+bool engine_notify_compares(uint8_t compare, uint32_t value, uint32_t operand, uint32_t mask)
+{
+	switch (compare) {
+	case NOTIFY_LESS:
+		return value < operand;
+	case NOTIFY_EQUAL:
+		return value == operand;
+	case NOTIFY_BIGGER:
+		return value > operand;
+	case NOTIFY_BIGGER_OR_EQUAL:
+		return value >= operand;
+	default:
+		return (value & mask) == (operand & mask);
+	}
+}
+
+void engine_notify_ring(struct engine *engine)
+{
+	notify_ring_all(engine);
+	engine_ring_dirty(engine);
+}
 
 static int slot_find(struct view_session *session, uint64_t id, uint64_t offset, struct notify_slot **ret_slot)
 {

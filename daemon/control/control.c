@@ -11,6 +11,7 @@
 #include "control/channel_wait.h"
 #include "control/connection.h"
 #include "control/monitor.h"
+#include "control/notifies.h"
 #include "control/retry.h"
 #include "control/join.h"
 #include "control/listener.h"
@@ -149,6 +150,7 @@ struct control *control_free(struct control *control)
 	/* the loop turns once more: nothing of ours but the jobs may be on it */
 	loop_timer_free(control->retry_timer);
 	loop_timer_free(control->lazy_timer);
+	loop_timer_free(control->notify_timer);
 	loop_timer_free(control->channel_timer);
 	loop_timer_free(control->join_timer);
 	loop_timer_free(control->turn_timer);
@@ -202,6 +204,9 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	r = loop_timer_new(loop, retry_held, control, &control->retry_timer);
 	if (r < 0)
 		return r;
+	r = loop_timer_new(loop, notifies_watch_again, control, &control->notify_timer);
+	if (r < 0)
+		return r;
 	r = loop_timer_new(loop, control_look, control, &control->lazy_timer);
 	if (r < 0)
 		return r;
@@ -214,6 +219,7 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	control_adopt(control);
 	teardown_orphans(control);
 	control_watch_lazy(control);
+	notifies_watch(control);
 	r = listener_new(control, listen_fd, &control->listener);
 	if (r < 0)
 		return r;

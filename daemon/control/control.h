@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "proto/packet.h"
+#include "scheduler/scheduler.h"
 
 struct listener;
 struct loop;
@@ -65,6 +66,10 @@ struct control {
 	struct loop_timer *retry_timer;
 	uint32_t ending_count; /* sessions that are about to end, or ending */
 	struct loop_timer *lazy_timer; /* while there are HCCL buffers */
+	struct loop_timer *notify_timer; /* notifies.h */
+	struct scheduler_call notify_ring;
+	bool is_notify_ringing, is_notify_timed; /* they are under way */
+	uint64_t notify_after;	/* id of the last session that was looked at */
 	struct list channel_waits;	  /* channel_wait.h */
 	struct loop_timer *channel_timer; /* the earliest deadline of these */
 	struct loop_timer *join_timer; /* the earliest deadline of all joins */

@@ -103,8 +103,6 @@ int handle_free_notifies(struct request *request)
 		return teardown_again(request);
 	if (!notifies || notifies->is_closing || notifies->purpose > NOTIFY_COUNTING)
 		return request_fail(request, CAUSE_BAD_HANDLE, "this process has no notifies that begin with %" PRIu32, message->first);
-	if (message->ends_waits)
-		notifies_fail(notifies, CAUSE_ABORTED);
 	return teardown_notifies(request, notifies);
 }
 

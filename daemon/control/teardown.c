@@ -12,6 +12,7 @@
 #include "control/monitor.h"
 #include "control/join.h"
 #include "control/meeting.h"
+#include "control/notifies.h"
 #include "control/obituary.h"
 #include "control/request.h"
 #include "control/retry.h"
@@ -261,6 +262,8 @@ static void teardown_finish(void *arg)
 	/* once, however many there were: all that is queued is looked at */
 	if (has_freed)
 		each_context(session, notifies_collect);
+	if (has_freed && !teardown->control->is_stopping)
+		notifies_watch(teardown->control);
 	if (teardown->request)
 		request_finish(teardown->request, 0);
 	list_remove(&teardown->link);

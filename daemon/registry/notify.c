@@ -24,11 +24,6 @@
 #define TOP 3
 #define COLLECT_NS 20000000u /* for contexts of others: those that take long are left out the next time */
 
-/* Ids that queued tasks name. */
-struct marks {
-	uint64_t words[HCCLD_NOTIFIES_MAX / 64];
-};
-
 static struct device *device_of(const struct context *context)
 {
 	return &context->session->registry->devices[context->device];
@@ -179,12 +174,33 @@ static struct notifies *notifies_make(struct context *context, const struct reco
 	return notifies;
 }
 
+static void set_settled(struct notifies *notifies)
+{
+	struct context *context = notifies->context;
+
+	context->notifies.settled_count++;
+	/* waits for others have ended when they were closed */
+	notifies->may_have_waits = notifies->purpose <= NOTIFY_COUNTING;
+	context->notifies.undecided_count += notifies->may_have_waits;
+	context->session->registry->undecided_notifies += notifies->may_have_waits;
+}
+
+void notifies_set_decided(struct notifies *notifies)
+{
+	struct context *context = notifies->context;
+
+	notifies->may_have_waits = false;
+	context->notifies.undecided_count--;
+	context->session->registry->undecided_notifies--;
+}
+
 static void notifies_publish(struct notifies *notifies)
 {
 	ids_take(device_of(notifies->context), notifies->first, notifies->count);
 	for (uint32_t i = 0; i < notifies->count; i++)
 		notifies->context->notifies.owners[notifies->first + i] = notifies;
-	notifies->context->notifies.settled_count += notifies->is_settled;
+	if (notifies->is_settled)
+		set_settled(notifies);
 	list_append(&notifies->context->notifies.ranges, &notifies->link);
 }
 
@@ -214,8 +230,6 @@ static void collect_device(struct registry *registry, uint32_t device)
 	}
 }
 
-static void collect(struct context *context);
-
 /* -ENOSPC. The segment of a context that is older than a restart may be smaller than the budget is now. */
 static int ids_choose(struct context *context, uint32_t count, uint32_t *ret_first)
 {
@@ -230,7 +244,7 @@ static int ids_choose(struct context *context, uint32_t count, uint32_t *ret_fir
 		return 0;
 	/* before a refusal, however long it takes: the turn is this user's */
 	if (context->notifies.settled_count)
-		collect(context);
+		notifies_look(context);
 	collect_device(registry, context->device);
 	return ids_find(device_of(context), limit, count, ret_first);
 }
@@ -293,21 +307,21 @@ int notifies_new(struct context *context, const struct notifies_wish *wish, stru
 	return r;
 }
 
-static struct notifies *owner_of(const struct context *context, uint32_t id)
+struct notifies *notifies_owner(const struct context *context, uint32_t id)
 {
 	return context->notifies.owners && id < HCCLD_NOTIFIES_MAX ? context->notifies.owners[id] : NULL;
 }
 
 struct notifies *notifies_find(struct context *context, uint32_t first)
 {
-	struct notifies *notifies = owner_of(context, first);
+	struct notifies *notifies = notifies_owner(context, first);
 
 	return notifies && notifies->first == first ? notifies : NULL;
 }
 
 struct notifies *notifies_of(struct context *context, uint32_t id)
 {
-	struct notifies *notifies = owner_of(context, id);
+	struct notifies *notifies = notifies_owner(context, id);
 
 	return notifies && !notifies->is_closing ? notifies : NULL;
 }
@@ -354,11 +368,13 @@ static void notifies_remove(struct notifies *notifies)
 	for (uint32_t i = 0; i < notifies->count; i++)
 		notifies->context->notifies.owners[notifies->first + i] = NULL;
 	notifies->context->notifies.settled_count -= notifies->is_settled;
+	if (notifies->may_have_waits)
+		notifies_set_decided(notifies);
 	list_remove(&notifies->link);
 	free(notifies);
 }
 
-static void notifies_end(struct notifies *notifies)
+void notifies_end(struct notifies *notifies)
 {
 	struct session *session = notifies->context->session;
 
@@ -367,79 +383,11 @@ static void notifies_end(struct notifies *notifies)
 	notifies_remove(notifies);
 }
 
-/* The task at @position, of @slots. */
-static void mark_task(const struct stream_ring *ring, uint64_t position, uint32_t slots, uint64_t segment, struct marks *marks)
-{
-	for (uint32_t i = 1; i < slots; i++) {
-		const volatile struct item *item = &ring->slots[(position + i) % HCCLD_STREAM_SLOTS].item;
-		uint64_t offset = item->offset;
-
-		if (item->kind == ITEM_PLACE && item->segment == segment && offset / PLACE < HCCLD_NOTIFIES_MAX)
-			marks->words[offset / PLACE / 64] |= 1ull << (offset / PLACE % 64);
-	}
-}
-
-/*
- * What is queued in @ring: a task is there until `completed` has passed it, and the engine changes no notify for it afterwards (acquire).
- * Slots may be written anew meanwhile: then nothing is known.
- */
-static void mark_ring(const struct stream_ring *ring, uint64_t segment, struct marks *marks)
-{
-	uint64_t begin = atomic_load_explicit(&ring->completed, memory_order_acquire);
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire), position = begin;
-
-	if (tail - begin > HCCLD_STREAM_SLOTS)
-		return; /* nonsense */
-	while (position < tail) {
-		const volatile struct task *task = &ring->slots[position % HCCLD_STREAM_SLOTS].task;
-		uint32_t slots = task->slot_count, kind = task->kind;
-
-		if (!slots || slots > tail - position)
-			break;
-		if (kind == TASK_NOTIFY_RECORD || kind == TASK_NOTIFY_WAIT)
-			mark_task(ring, position, slots, segment, marks);
-		position += slots;
-	}
-	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&ring->tail, memory_order_relaxed) - begin > HCCLD_STREAM_SLOTS)
-		memset(marks, 0xff, sizeof(*marks));
-}
-
-static bool is_named(const struct notifies *notifies, const struct marks *marks)
-{
-	for (uint32_t id = notifies->first; id < notifies->first + notifies->count; id++)
-		if (bit_is_set(marks->words, id))
-			return true;
-	return false;
-}
-
-/* As notifies_collect(), in any case. */
-static void collect(struct context *context)
-{
-	const struct session *session = context->session;
-	uint64_t begin_ns = look_begin();
-	struct marks marks = { 0 };
-
-	for (uint32_t i = 0; i < HCCLD_STREAMS_PER_SESSION; i++)
-		if (session->streams[i])
-			mark_ring(session->streams[i]->ring, context->notifies.segment->id, &marks);
-	list_for_each(struct notifies, notifies, &context->notifies.ranges, link)
-		if (notifies->is_settled && !is_named(notifies, &marks))
-			notifies_end(notifies);
-	look_end(&context->notifies.look, begin_ns);
-}
-
-void notifies_collect(struct context *context)
-{
-	if (context->notifies.settled_count && look_is_due(&context->notifies.look))
-		collect(context);
-}
-
 void notifies_free(struct notifies *notifies)
 {
 	assert(notifies->is_closing);
 	notifies->is_settled = true;
-	notifies->context->notifies.settled_count++;
+	set_settled(notifies);
 }
 
 void notifies_drop_all(struct context *context)

@@ -12,8 +12,8 @@
  *     ids, so nothing has to be remembered over a restart. Rings that take long are not looked at each time. A client that queues more of them, or hides them in a side buffer, harms
  *     notifies of its own.
  *
- * Waits among them would be for ever: when a range of a thread or channel is closed, or one of the program with no record queued, its places
- * say so (`failed`), and waits that find nothing end.
+ * Waits among them could be for ever: when a range of a thread or channel is closed its places say so (`failed`), and waits that find nothing
+ * end. One of the program is looked at from time to time (control/notifies.h) until no record of it can come any more; then it says so, too.
  *
  * A place is zeroed when its id is handed out, before the record that says so.
  */
@@ -49,6 +49,7 @@ struct notify_table {
 	struct segment *segment;   /* NULL: it never had any; not to be touched once the context is closed */
 	struct notifies **owners;  /* [HCCLD_NOTIFIES_MAX] by id; sparse; with the segment */
 	uint32_t settled_count;	   /* of ranges */
+	uint32_t undecided_count;  /* of them, that may have waits for which no record can come */
 	bool has_closed;	   /* a range since the last notifies_lose() */
 	struct look look;	   /* of notifies_collect() */
 	_Atomic uint64_t pages[NOTIFY_PAGES / 64]; /* of the segment, that are backed and charged: the engine touches no others */
@@ -65,6 +66,8 @@ struct notifies {
 	uint32_t record;
 	bool is_closing; /* no one may begin to use it */
 	bool is_settled; /* closing, and the engine has made a pass since */
+	bool may_have_waits; /* settled, and not failed: somebody may wait for it for ever */
+	uint64_t changes; /* of its values, before notifies_look() looks at the rings */
 };
 
 struct notifies_wish {
@@ -87,15 +90,20 @@ struct notifies *notifies_of(struct context *context, uint32_t id);
 bool notifies_are_at(struct context *context, uint64_t offset, uint64_t bytes);
 /*
  * Once; then notifies_lose(), before the engine makes a pass. Waits for those of threads and channels end: who would record them goes, too.
- * Those of notifies of the program do so by notifies_fail(), if it has no record queued that they may wait for.
+ * Those of notifies of the program do so by notifies_collect().
  */
 void notifies_close(struct notifies *notifies);
 /* Imports and keys of all that are closed are void: one look at them, however many are closed. */
 void notifies_lose(struct context *context);
 /* The engine has made a pass since notifies_close(): notifies_collect() may free them. */
 void notifies_free(struct notifies *notifies);
-/* Frees what is closed and not named by a queued task any more. One that took long not long ago is left out. */
+/*
+ * Frees what is closed and not named by a queued task any more; of what is, waits for which no record can come end: registry->failed_notifies
+ * says that the engine is to ring who waits. A look that took long not long ago is left out.
+ */
 void notifies_collect(struct context *context);
+/* The same in any case. */
+void notifies_look(struct context *context);
 /* Of a context that goes, after its memory. */
 void notifies_drop_all(struct context *context);
 /* Memory of this process only; with that of the table. */
@@ -107,7 +115,14 @@ int notifies_restore(struct context *context, uint32_t index);
 
 /* Nobody will record them any more: waits end with @cause. The caller has the engine ring who waits. */
 void notifies_fail(const struct notifies *notifies, enum cause cause);
-/* Of @id, which is in an open range. */
+/* ---- for notify_look.c ---- */
+
+struct notifies *notifies_owner(const struct context *context, uint32_t id); /* closing ones, too; NULL: none */
+/* Nobody names it any more: out of records and counts, and freed. */
+void notifies_end(struct notifies *notifies);
+void notifies_set_decided(struct notifies *notifies);
+
+/* Of @id, which is in a range. */
 struct notify_slot *notify_slot_at(struct context *context, uint32_t id);
 
 /* "device 0: 100 of 100 notifies used, 3 asked; most are held by pid 4711 train (60), ...; raise [devices] notifies_per_device; ..." */

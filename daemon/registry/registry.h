@@ -55,6 +55,8 @@ struct registry {
 	struct idmap export_keys; /* share.h */
 	struct idmap registration_ids, channel_ids;
 	uint32_t session_count, comm_count, stream_count;
+	uint32_t undecided_notifies; /* ranges that are given back, and may have waits for which no record can come */
+	bool failed_notifies;	     /* such waits are to end: the engine is to ring them, control/notifies.h */
 	uint32_t failed_meetings; /* comm.h: kept for ranks that have not heard of it */
 	int beacon_fd, event_fd;
 	int beacon_read_only_fd; /* for clients */

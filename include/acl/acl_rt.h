@@ -817,7 +817,10 @@ typedef struct aclrtCntNotifyWaitInfo {
 
 /* Creates a notify; @flag: ACL_NOTIFY_*. */
 aclError aclrtCreateNotify(aclrtNotify *notify, uint64_t flag);
-/* Ends a notify. */
+/*
+ * Ends a notify. Tasks that are queued with it are done; a wait for which no record is left ends with
+ * ACL_ERROR_RT_DEVICE_TASK_ABORT. Those of processes that have imported it fail.
+ */
 aclError aclrtDestroyNotify(aclrtNotify notify);
 /* Signals a notify in stream order. */
 aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
@@ -835,7 +838,7 @@ aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key, uint64_t f
 aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num);
 /* Creates a counting notify. */
 aclError aclrtCntNotifyCreate(aclrtCntNotify *cntNotify, uint64_t flag);
-/* Ends a counting notify. */
+/* Ends a counting notify, as aclrtDestroyNotify(). */
 aclError aclrtCntNotifyDestroy(aclrtCntNotify cntNotify);
 /* Changes the count in stream order. */
 aclError aclrtCntNotifyRecord(aclrtCntNotify cntNotify, aclrtStream stream,
