@@ -145,8 +145,9 @@ void hccld_comm_place_free(struct hccld_comm *comm)
 		munmap((void *)comm->region, comm->region_size);
 	free(comm->open[0]);
 	free(comm->open[1]);
+	free(comm->dead_known);
 	comm->region = NULL;
-	comm->open[0] = comm->open[1] = NULL;
+	comm->open[0] = comm->open[1] = comm->dead_known = NULL;
 	atomic_store_explicit(&comm->word, (generation & GENERATION_MASK) << 32, memory_order_release);
 	pthread_mutex_lock(&table_lock);
 	comm->is_taken = false;

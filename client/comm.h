@@ -42,7 +42,7 @@ struct hccld_comm {
 	_Atomic bool async_reported;	/* the asynchronous error has been returned by a call */
 	_Atomic bool is_acquired;	/* HcommAcquireComm */
 	_Atomic uint32_t call_failed;	/* enum cause: a call by a channel whose other end has gone; none again after HcclCommResume */
-	_Atomic uint32_t dead_known;	/* ranks that were dead at the last HcclCommResume: the program has been told */
+	_Atomic uint64_t *dead_known;	/* bit per rank: it was dead when HcclCommResume was called last, and the program has been told */
 	bool is_taken, is_table;	/* `table_lock`: the place is in use; of a rank table */
 	unsigned char meeting[DIGEST_BYTES];	/* `table_lock`: ranks of one communicator have the same */
 	_Atomic uint64_t request;	/* while it is created: of the join */
@@ -143,7 +143,10 @@ int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended);
 
 /* The cause of the rank's asynchronous error, CAUSE_NONE if there is none. @ret_fault may be NULL. */
 enum cause hccld_comm_async(const struct hccld_comm *comm, struct fault *ret_fault);
-/* Its HcclResult: what HcclGetCommAsyncError reports. A text is set if a rank has died and nothing that was queued has failed. */
+/*
+ * Its HcclResult: what HcclGetCommAsyncError reports. A text is set if a rank has died and nothing that was queued has failed; it goes with
+ * HcclCommResume, or the next call that finds nothing.
+ */
 int hccld_comm_async_result(const struct hccld_comm *comm);
 /*
  * An asynchronous error that no stream reports: a send that was complete before its receiver found that the byte counts differ. Returned

@@ -223,7 +223,6 @@ static int join_finish(struct join *join, struct hccld_session *session)
 	atomic_init(&comm->async_reported, false);
 	atomic_init(&comm->is_acquired, false);
 	atomic_init(&comm->call_failed, CAUSE_NONE);
-	atomic_init(&comm->dead_known, 0);
 	comm->task_rank = reply->rank;
 	comm->context = join->wish->context_id;
 	comm->comm = reply->comm;
@@ -237,7 +236,8 @@ static int join_finish(struct join *join, struct hccld_session *session)
 	pthread_mutex_init(&comm->making, NULL);
 	comm->open[0] = calloc(words, sizeof(*comm->open[0]));
 	comm->open[1] = calloc(words, sizeof(*comm->open[1]));
-	if (!comm->open[0] || !comm->open[1])
+	comm->dead_known = calloc(words, sizeof(*comm->dead_known));
+	if (!comm->open[0] || !comm->open[1] || !comm->dead_known)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for a communicator of %u ranks", comm->size);
 	return region_map(comm, join->call.fds[0]);
 }

@@ -27,19 +27,40 @@ int hccld_comm_check_running(const struct hccld_comm *comm, uint32_t *ret_epoch)
 			   comm->name, comm->rank);
 }
 
-/* Ranks whose processes ended without HcclCommDestroy. */
-static uint32_t count_dead(const struct hccld_comm *comm, uint32_t *ret_first)
+/* Did the rank's process end without HcclCommDestroy? */
+static bool is_dead(const struct hccld_comm *comm, uint32_t rank)
 {
-	uint32_t count = 0;
+	/* acquire: pid and wait status come before the word */
+	return atomic_load_explicit(&comm->region->members[rank].word, memory_order_acquire) == MEMBER_DEAD;
+}
 
-	*ret_first = 0;
-	for (uint32_t i = comm->region->size; i-- > 0;)
-		/* acquire: pid and wait status come before the word */
-		if (atomic_load_explicit(&comm->region->members[i].word, memory_order_acquire) == MEMBER_DEAD) {
-			count++;
-			*ret_first = i;
-		}
-	return count;
+/* Bit per rank, for who is resumed. */
+static void dead_remember(const struct hccld_comm *comm, uint64_t *dead)
+{
+	for (uint32_t i = 0; i < comm->size; i++)
+		dead[i / 64] |= (uint64_t)is_dead(comm, i) << i % 64;
+}
+
+/* The text that this thread has of hccld_comm_async_result(), if it has not been taken, and of which communicator. */
+static _Thread_local struct {
+	const void *handle;
+	uint64_t serial;
+} told;
+
+static void told_forget(const struct hccld_comm *comm)
+{
+	if (told.handle == comm->handle && told.serial == hccld_error_serial())
+		hccld_error_forget();
+}
+
+static void resumed(struct hccld_comm *comm, const uint64_t *dead)
+{
+	atomic_store_explicit(&comm->async_reported, false, memory_order_relaxed);
+	atomic_store_explicit(&comm->call_failed, CAUSE_NONE, memory_order_relaxed);
+	for (uint32_t i = 0; i < (comm->size + 63) / 64; i++)
+		atomic_store_explicit(&comm->dead_known[i], dead[i], memory_order_relaxed);
+	told_forget(comm);
+	hccld_threads_resume(comm->task_rank);
 }
 
 int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended)
@@ -47,9 +68,12 @@ int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended)
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 	Hccld__Control__SuspendComm suspend = HCCLD__CONTROL__SUSPEND_COMM__INIT;
 	Hccld__Control__ResumeComm resume = HCCLD__CONTROL__RESUME_COMM__INIT;
+	CLEANUP(freep) uint64_t *dead = calloc((comm->size + 63) / 64, sizeof(*dead));
 	struct hccld_session *session;
 	int r;
 
+	if (!dead)
+		return hccld_error(CAUSE_HOST_MEMORY, "no memory to resume communicator %s", comm->name);
 	r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
@@ -63,15 +87,11 @@ int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended)
 		request.body_case = HCCLD__CONTROL__REQUEST__BODY_RESUME_COMM;
 		request.resume_comm = &resume;
 	}
+	/* before: who dies from here on is a new error */
+	dead_remember(comm, dead);
 	r = hccld_call_simple(session->connection, &request);
-	if (r == 0 && !suspended) {
-		uint32_t first;
-
-		atomic_store_explicit(&comm->async_reported, false, memory_order_relaxed);
-		atomic_store_explicit(&comm->call_failed, CAUSE_NONE, memory_order_relaxed);
-		atomic_store_explicit(&comm->dead_known, count_dead(comm, &first), memory_order_relaxed);
-		hccld_threads_resume(comm->task_rank);
-	}
+	if (r == 0 && !suspended)
+		resumed(comm, dead);
 	return r;
 }
 
@@ -89,19 +109,32 @@ enum cause hccld_comm_async(const struct hccld_comm *comm, struct fault *ret_fau
 	return (enum cause)member->fault.cause;
 }
 
-/* With a text, of those that died since the last HcclCommResume. */
+/* With a text that names one of those that died since the last HcclCommResume. */
 static enum cause death_find(const struct hccld_comm *comm)
 {
-	const struct comm_member *member;
-	uint32_t first, count = count_dead(comm, &first);
+	const struct comm_member *member = NULL;
+	uint32_t rank = 0, count = 0;
 	char how[64];
+	int r;
 
-	if (count <= atomic_load_explicit(&comm->dead_known, memory_order_relaxed))
+	for (uint32_t i = 0; i < comm->size; i++) {
+		if (!is_dead(comm, i))
+			continue;
+		count++;
+		if (member || atomic_load_explicit(&comm->dead_known[i / 64], memory_order_relaxed) >> i % 64 & 1)
+			continue;
+		member = &comm->region->members[i];
+		rank = i;
+	}
+	if (!member)
 		return CAUSE_NONE;
-	member = &comm->region->members[first];
 	exit_text(member->exit, how, sizeof(how));
-	(void)hccld_error(CAUSE_PEER_DEAD, "communicator %s: rank %u, pid %d, %s (dead ranks: %u of %u)", comm->name, first, member->pid, how,
-			  count, comm->region->size);
+	r = hccld_error(CAUSE_PEER_DEAD, "communicator %s: rank %u, pid %d, %s (dead ranks: %u of %u)", comm->name, rank, member->pid, how, count,
+			comm->size);
+	/* it is no text of a later error that brings none */
+	(void)hccld_hccl_result(r);
+	told.handle = comm->handle;
+	told.serial = hccld_error_serial();
 	return CAUSE_PEER_DEAD;
 }
 
@@ -124,6 +157,8 @@ int hccld_comm_async_result(const struct hccld_comm *comm)
 		cause = death_find(comm);
 	if (!cause && hccld_session_get(&session) == 0 && hccld_connection_is_gone(session->connection))
 		cause = CAUSE_DAEMON_GONE;
+	if (!cause)
+		told_forget(comm);
 	return status_of(cause)->hccl;
 }
 

@@ -26,6 +26,7 @@ struct error_text {
 	bool muted;
 	bool has_code; /* EI0003, say */
 	size_t head;   /* bytes in front of title or text */
+	uint64_t serial; /* of the text, in this thread */
 	int pending; /* errno of the last text that no result code was made of yet */
 };
 
@@ -246,6 +247,7 @@ static int error_set(enum cause cause, const char *solution, const char *format,
 	if (solution)
 		append_text(length, "\n        Solution: %s", solution);
 	current.set = true;
+	current.serial++;
 	current.pending = status_error(cause);
 	errno = saved;
 	return status_error(cause);
@@ -334,6 +336,11 @@ const char *hccld_error_take(void)
 		return NULL;
 	current.set = false;
 	return current.text;
+}
+
+uint64_t hccld_error_serial(void)
+{
+	return current.set ? current.serial : 0;
 }
 
 void hccld_error_mute(bool muted)

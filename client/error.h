@@ -22,6 +22,8 @@ int hccld_error_fault(const struct fault *fault, const char *comm_name);
 int hccld_error_fault_at(const struct fault *fault, const char *where);
 /* Text of this thread or NULL; the next call gives NULL. Valid until the thread's next error. */
 const char *hccld_error_take(void);
+/* Which of this thread's texts the next call of hccld_error_take() gives; 0: none. */
+uint64_t hccld_error_serial(void);
 /* What was found wrong has been got over: the call succeeds, and leaves no text of it. */
 void hccld_error_forget(void);
 /* Until it is called with false: errors of this thread leave the text that is there. For what follows from an error. */

@@ -140,7 +140,7 @@ HcclResult HcclCommInitAll(uint32_t ndev, int32_t *devices, HcclComm *comms) HCO
  * peer died or failed), HCCL_E_SUSPENDING, or what the operation failed with. HCCL_E_REMOTE also
  * when a rank's process ended without HcclCommDestroy, or a call failed for a channel whose other
  * end has gone, before anything queued failed: aclGetRecentErrMsg names the rank that died.
- * HcclCommResume forgets errors, and ranks that were dead by then.
+ * HcclCommResume forgets errors, and ranks that were dead when it was called.
  */
 HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult *asyncError) HCOMM_WEAK_SYMBOL;
 

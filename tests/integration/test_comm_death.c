@@ -4,7 +4,9 @@
  * with each other goes on.
  */
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -238,8 +240,11 @@ static void suspending_body(uint32_t index, HcclRootInfo *shared)
 		was_told = r == REMOTE;
 		usleep((index * 13 + i * 7) % 300);
 		check_ok(HcclCommResume(rank.comm));
+		/* clean, unless it has died since HcclCommResume was called */
 		check_ok(HcclGetCommAsyncError(rank.comm, &async));
-		check_eq_int(async, HCCL_SUCCESS);
+		check_msg(async == HCCL_SUCCESS || (async == HCCL_E_REMOTE && !was_told), "rank %u: %d, told: %d", index, async, was_told);
+		was_told |= async == HCCL_E_REMOTE;
+		aclGetRecentErrMsg();
 	}
 	/* what is left of it is of no use any more, and says so */
 	check_ok(HcclBarrier(rank.comm, rank.stream));
@@ -250,4 +255,68 @@ static void suspending_body(uint32_t index, HcclRootInfo *shared)
 TEST(death_while_all_are_suspended_and_resumed)
 {
 	job_run_processes(4, suspending_body);
+}
+
+/* ---- after HcclCommResume ---- */
+
+static struct {
+	_Atomic bool next_dies;
+} *flags;
+
+static void check_told(HcclComm comm, const char *part)
+{
+	HcclResult async;
+
+	for (async = HCCL_SUCCESS; async == HCCL_SUCCESS; usleep(1000))
+		check_ok(HcclGetCommAsyncError(comm, &async));
+	check_eq_int(async, HCCL_E_REMOTE);
+	check_str_contains(aclGetRecentErrMsg(), part);
+	/* this text is left */
+	check_ok(HcclGetCommAsyncError(comm, &async));
+	check_eq_int(async, HCCL_E_REMOTE);
+}
+
+static void check_clean(HcclComm comm)
+{
+	HcclResult async;
+
+	check_ok(HcclCommSuspend(comm));
+	check_ok(HcclCommResume(comm));
+	check_eq_ptr(aclGetRecentErrMsg(), NULL);
+	for (int i = 0; i < 3; i++) {
+		check_ok(HcclGetCommAsyncError(comm, &async));
+		check_eq_int(async, HCCL_SUCCESS);
+		check_eq_ptr(aclGetRecentErrMsg(), NULL);
+	}
+}
+
+/* Ranks 1 and 2 die one after the other. */
+static void resuming_body(uint32_t index, HcclRootInfo *shared)
+{
+	struct job_rank rank;
+
+	if (index == 0)
+		check_ok(HcclGetRootInfo(shared));
+	job_meet();
+	rank = job_join(shared, index, 3, (int32_t)index);
+	job_meet();
+	if (index != 0) {
+		while (index == 2 && !atomic_load(&flags->next_dies))
+			usleep(500);
+		job_expect_kill();
+		kill(getpid(), SIGKILL);
+	}
+	check_told(rank.comm, "rank 1, pid");
+	check_clean(rank.comm);
+	atomic_store(&flags->next_dies, true);
+	check_told(rank.comm, "rank 2, pid");
+	check_clean(rank.comm);
+	job_leave(&rank);
+}
+
+TEST(after_a_resume_the_next_one_that_dies_is_named)
+{
+	flags = mmap(NULL, sizeof(*flags), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	check(flags != MAP_FAILED);
+	job_run_processes(3, resuming_body);
 }
