@@ -64,6 +64,8 @@ struct control {
 	struct loop_wake *wake;
 	struct list held; /* requests, retry.h */
 	struct loop_timer *retry_timer;
+	uint64_t retry_ns;	/* when that comes; 0: it does not */
+	bool is_retry_of_all;	/* then */
 	uint32_t ending_count; /* sessions that are about to end, or ending */
 	struct loop_timer *lazy_timer; /* while there are HCCL buffers */
 	struct loop_timer *notify_timer; /* notifies.h */

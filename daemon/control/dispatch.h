@@ -14,6 +14,8 @@ void dispatch_again(struct request *request);
 /* It begins something new; the rest ends or looks at what there is. */
 bool dispatch_begins(const struct request *request);
 
+/* Of a request for vector cores that is held: there are as many now. False of all others. */
+bool cores_are_free(const struct request *request);
 /* Of a request for vector cores that was refused: its like is about to be given back. */
 bool cores_are_coming(const struct request *request);
 

@@ -73,6 +73,17 @@ bool cores_are_coming(const struct request *request)
 	return stream && cores_will_come(stream, message->count - cores_count(stream));
 }
 
+bool cores_are_free(const struct request *request)
+{
+	const Hccld__Control__TakeCores *message = request->message->take_cores;
+	const struct stream *stream;
+
+	if (request->message->body_case != HCCLD__CONTROL__REQUEST__BODY_TAKE_CORES)
+		return false;
+	stream = stream_find(request, message->context, message->stream);
+	return stream && cores_have_room(stream, message->count);
+}
+
 int handle_give_cores(struct request *request)
 {
 	const Hccld__Control__GiveCores *message = request->message->give_cores;
@@ -90,7 +101,7 @@ int handle_give_cores(struct request *request)
 			return no_stream(request);
 		cores_give(stream);
 	}
-	retry_soon(request->control);
+	retry_cores(request->control);
 	return 0;
 }
 
@@ -110,6 +121,6 @@ int handle_keep_cores(struct request *request)
 	if (cores_keep(stream, message->count, message->holder) < 0)
 		return request_fail(request, CAUSE_ARGUMENT, "a kernel of stream %" PRIu32 " cannot keep %" PRIu32 " vector cores of %" PRIu32,
 				    message->stream, message->count, cores_count(stream));
-	retry_soon(request->control);
+	retry_cores(request->control);
 	return 0;
 }

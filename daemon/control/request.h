@@ -25,6 +25,7 @@ struct request {
 	struct list link; /* connection->requests or connection->outgoing */
 	struct list held; /* retry.h; of control */
 	uint64_t held_until_ns; /* 0: it was never held */
+	uint64_t again_ns;	/* when it is done again, if nothing tells before */
 	struct control *control;
 	struct user *user; /* in whose requests it counts, also when the connection is gone */
 	struct connection *connection; /* NULL: nobody waits for the reply any more */

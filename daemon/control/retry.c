@@ -12,8 +12,9 @@
 #include "proto/clock.h"
 #include "proto/status.h"
 
-#define LOOK_MS 1	    /* a turn of the loop: in it we hear of every process that had ended when the request came */
-#define AGAIN_MS 50	    /* if nothing tells us before */
+#define LOOK_NS 1000000u     /* a turn of the loop: in it we hear of every process that had ended when the request came */
+#define AGAIN_NS 50000000u  /* if nothing tells us before */
+#define TURN_NS 2000000u     /* then the others have theirs */
 #define HOLD_NS 5000000000u /* what ends is gone long before */
 #define HOLD_CORES_NS 500000000u /* a process that has no kernel left gives its cores back within some ms */
 #define HELD_PER_USER 64u   /* whoever has more is not waiting for the end of a process */
@@ -51,28 +52,53 @@ static bool may_be_repeated(const struct request *request)
 	}
 }
 
+/* The timer comes at @at_ns, if not before. */
+static void arm(struct control *control, uint64_t at_ns)
+{
+	uint64_t now = clock_now_ns();
+
+	if (control->retry_ns && control->retry_ns <= at_ns)
+		return;
+	control->retry_ns = at_ns;
+	loop_timer_start(control->retry_timer, at_ns > now ? (at_ns - now) / 1000000 + 1 : 0, 0);
+}
+
+static void hold_on(struct request *request, uint64_t until_ns)
+{
+	request->user->held++;
+	list_append(&request->control->held, &request->held);
+	arm(request->control, until_ns);
+}
+
 bool retry_hold(struct request *request, int r)
 {
 	struct control *control = request->control;
 	bool is_first = !request->held_until_ns;
+	uint64_t now = clock_now_ns();
 
 	if (!is_want(r) || control->is_leaving || !dispatch_begins(request) || !may_be_repeated(request))
 		return false;
 	if (is_first ? request->user->held >= HELD_PER_USER : !is_coming(request))
 		return false;
 	if (is_first)
-		request->held_until_ns = clock_now_ns() + HOLD_NS;
-	request->user->held++;
-	if (list_is_empty(&control->held) || is_first)
-		loop_timer_start(control->retry_timer, is_first ? LOOK_MS : AGAIN_MS, 0);
-	list_append(&control->held, &request->held);
+		request->held_until_ns = now + HOLD_NS;
+	request->again_ns = now + (is_first ? LOOK_NS : AGAIN_NS);
+	hold_on(request, request->again_ns);
 	return true;
 }
 
 void retry_soon(struct control *control)
 {
+	if (list_is_empty(&control->held))
+		return;
+	control->is_retry_of_all = true;
+	arm(control, clock_now_ns());
+}
+
+void retry_cores(struct control *control)
+{
 	if (!list_is_empty(&control->held))
-		loop_timer_start(control->retry_timer, 0, 0);
+		arm(control, clock_now_ns());
 }
 
 static struct request *held_take(struct list *held)
@@ -81,24 +107,47 @@ static struct request *held_take(struct list *held)
 
 	list_remove(&request->held);
 	request->user->held--;
-	request_forget(request);
 	return request;
+}
+
+/* What it takes is its user's, as when it came. */
+static void again(struct request *request)
+{
+	struct user *user = request->user;
+	uint64_t since = clock_now_ns();
+
+	user->retries++;
+	request_forget(request);
+	dispatch_again(request);
+	user_charge(user, clock_now_ns() - since);
+	user->retries--;
+	user_collect(user);
 }
 
 void retry_held(void *data)
 {
 	struct control *control = data;
+	bool is_of_all = control->is_retry_of_all;
+	uint64_t now = clock_now_ns();
 	struct list held;
 
+	control->is_retry_of_all = false;
+	control->retry_ns = 0;
 	list_init(&held);
 	list_splice(&held, &control->held);
 	while (!list_is_empty(&held)) {
 		struct request *request = held_take(&held);
 
-		if (request->connection)
-			dispatch_again(request);
-		else
+		if (is_of_all)
+			request->again_ns = now;
+		if (!request->connection)
 			request_finish(request, -ECANCELED);
+		else if (clock_now_ns() - now > TURN_NS)
+			hold_on(request, now);
+		else if (now >= request->again_ns || cores_are_free(request))
+			again(request);
+		else
+			hold_on(request, request->again_ns);
 	}
 }
 

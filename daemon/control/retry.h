@@ -12,8 +12,10 @@ struct request;
 
 /* @r: what the handler of @request has returned. True: it is done again later, and is not the caller's any more. */
 bool retry_hold(struct request *request, int r);
-/* Something was given back: a session has gone, with all that it held, or vector cores are free. */
+/* A session has gone, with all that it held. */
 void retry_soon(struct control *control);
+/* Vector cores were given back: requests for which there are enough now are done. Who gives makes no work with the others. */
+void retry_cores(struct control *control);
 /* The timer of control. */
 void retry_held(void *data);
 /* Connections are gone: nobody waits for a reply. */

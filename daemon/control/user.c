@@ -69,7 +69,7 @@ void user_free(struct user *user)
 
 void user_collect(struct user *user)
 {
-	if (!user->connections && !user->requests && !user->jobs)
+	if (!user->connections && !user->requests && !user->jobs && !user->retries)
 		user_free(user);
 }
 

@@ -25,6 +25,7 @@ struct user {
 	uint32_t clients; /* connections with a session */
 	struct list ready;	/* connections with something to read, in turn */
 	uint32_t held;		/* requests, retry.h */
+	uint32_t retries;	/* that run now: they are charged afterwards */
 	struct list turn;	/* in control->turns while there are such */
 	struct list queued_jobs;
 	int64_t credit_ns;	/* of time on the control thread; below 0: others first */

@@ -22,6 +22,7 @@
 #include "registry/thread.h"
 
 #define TOP 3
+#define LOOKED_AT_MAX 64u /* tasks of a stream */
 
 static struct registry *registry_of(const struct stream *stream)
 {
@@ -91,18 +92,24 @@ static int cores_add(struct stream *stream, uint32_t count)
 	return 0;
 }
 
+bool cores_have_room(const struct stream *stream, uint32_t count)
+{
+	const struct registry *registry = registry_of(stream);
+	uint64_t others = registry->devices[stream->context->device].cores - cores_count(stream);
+
+	/* after a restart with a smaller budget more may be in use than there is */
+	return others + count <= registry->cores_per_device;
+}
+
 int cores_take(struct stream *stream, uint32_t count)
 {
-	struct registry *registry = registry_of(stream);
-	const struct device *device = &registry->devices[stream->context->device];
 	uint32_t held = cores_count(stream);
 
 	if (count <= held)
 		return 0;
-	if (count > registry->cores_per_device)
+	if (count > registry_of(stream)->cores_per_device)
 		return -ERANGE;
-	/* after a restart with a smaller budget more may be in use than there is */
-	if (device->cores - held + count > registry->cores_per_device)
+	if (!cores_have_room(stream, count))
 		return -EXFULL;
 	if (!held)
 		return cores_add(stream, count);
@@ -195,15 +202,20 @@ int cores_restore(struct registry *registry, uint32_t index)
 	return 0;
 }
 
-/* A client can lie about that: then others wait in vain for as long as such a request is held. */
-static bool has_kernel(const struct stream_ring *ring)
+/*
+ * As far as we look: one with more in its queue is not about to give anything back. A client can lie about that: then others wait in vain for
+ * as long as such a request is held.
+ */
+static bool may_have_kernel(const struct stream_ring *ring)
 {
 	uint64_t position = atomic_load_explicit(&ring->completed, memory_order_acquire);
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 
-	for (uint32_t i = 0; position < tail && i < HCCLD_STREAM_SLOTS; i++) {
+	for (uint32_t i = 0; position < tail; i++) {
 		struct task task;
 
+		if (i == LOOKED_AT_MAX)
+			return true;
 		memcpy(&task, &ring->slots[position % HCCLD_STREAM_SLOTS].task, sizeof(task));
 		if (task.kind == TASK_HOST && task.flags & TASK_KERNEL)
 			return true;
@@ -214,7 +226,7 @@ static bool has_kernel(const struct stream_ring *ring)
 
 static bool is_idle(const struct cores *cores)
 {
-	return cores->stream && !cores->stream->is_closing && !has_kernel(cores->stream->ring);
+	return cores->stream && !cores->stream->is_closing && !may_have_kernel(cores->stream->ring);
 }
 
 bool cores_will_come(const struct stream *stream, uint32_t count)

@@ -31,6 +31,8 @@ struct cores {
  * -EXFULL: so many are not free; -ERANGE: the device has not so many at all; others from the records.
  */
 int cores_take(struct stream *stream, uint32_t count);
+/* Are there as many for it now? */
+bool cores_have_room(const struct stream *stream, uint32_t count);
 /* It holds none. */
 void cores_give(struct stream *stream);
 /*

@@ -260,6 +260,134 @@ TEST(cores_that_are_about_to_be_free_are_waited_for)
 	stop();
 }
 
+/* Many requests wait for what many streams hold that have queues and no kernel. */
+#define WAITING 60
+#define MANY 256u
+
+static void hold_all(struct raw_client *client)
+{
+	uint64_t context = raw_open_context(client, 0);
+
+	for (uint32_t i = 0; i < MANY; i++) {
+		uint32_t stream = raw_create_stream(client, context);
+		struct stream_ring *ring = session_stream(client->region, stream);
+
+		check_eq_uint(take(client, context, stream, 1), 0);
+		for (uint32_t slot = 0; slot < 60; slot++)
+			ring->slots[slot].task = (struct task){ .kind = TASK_HOST, .slot_count = 1, .first_lane = LANE_END };
+		atomic_store(&ring->tail, 60);
+	}
+}
+
+static void wait_for_all(struct raw_client *client)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__TakeCores message = HCCLD__CONTROL__TAKE_CORES__INIT;
+
+	message.context = raw_open_context(client, 0);
+	message.stream = raw_create_stream(client, message.context);
+	message.count = MANY;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_TAKE_CORES;
+	request.take_cores = &message;
+	for (int i = 0; i < WAITING; i++)
+		raw_send(client, &request);
+}
+
+/* That the daemon's control thread has had a core. */
+static uint64_t control_ns(void)
+{
+	unsigned long long ns = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)private_daemon.pid, (int)private_daemon.pid);
+	file = fopen(path, "r");
+	check_ptr(file);
+	check_eq_int(fscanf(file, "%llu", &ns), 1);
+	fclose(file);
+	return ns;
+}
+
+/* Who takes and gives as fast as it can makes the daemon do nothing for those who wait for more than there is. */
+TEST(requests_that_wait_for_cores_cost_a_give_nothing)
+{
+	const char *const options[] = { "--devices", "2", "--vector-cores-per-device", "256", "--log-level", "error", NULL };
+	struct raw_client holder, waiter, client;
+	uint64_t context, since;
+	uint32_t stream;
+
+	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
+	join_in(&holder);
+	join_in(&waiter);
+	join_in(&client);
+	context = raw_open_context(&client, 1);
+	stream = raw_create_stream(&client, context);
+	hold_all(&holder);
+	wait_for_all(&waiter);
+	usleep(10000);
+	since = control_ns();
+	for (int i = 0; i < 300; i++) {
+		check_eq_uint(take(&client, context, stream, 1), 0);
+		check_eq_uint(give(&client, context, stream), 0);
+	}
+	check_lt_uint(control_ns() - since, 120000000u * test_timeout_scale());
+	/* none is lost */
+	for (int i = 0; i < WAITING; i++) {
+		struct raw_reply reply;
+
+		check_eq_int(raw_receive(&waiter, &reply), 0);
+		check_eq_uint(reply.message->cause, CAUSE_CORES);
+		raw_reply_free(&reply);
+	}
+	raw_client_stop(&holder);
+	raw_client_stop(&waiter);
+	raw_client_stop(&client);
+	stop();
+}
+
+/* The first that fits is done, whatever waits before it. */
+TEST(cores_that_are_given_back_go_to_a_request_that_they_are_enough_for)
+{
+	struct raw_client holder, large, small;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__TakeCores message = HCCLD__CONTROL__TAKE_CORES__INIT;
+	uint64_t context;
+	uint32_t one, two;
+	struct raw_reply reply;
+
+	start(NULL);
+	join_in(&holder);
+	join_in(&large);
+	join_in(&small);
+	context = raw_open_context(&holder, 0);
+	one = raw_create_stream(&holder, context);
+	two = raw_create_stream(&holder, context);
+	check_eq_uint(take(&holder, context, one, 4), 0);
+	check_eq_uint(take(&holder, context, two, BUDGET - 4), 0);
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_TAKE_CORES;
+	request.take_cores = &message;
+	message.context = raw_open_context(&large, 0);
+	message.stream = raw_create_stream(&large, message.context);
+	message.count = BUDGET;
+	raw_send(&large, &request);
+	message.context = raw_open_context(&small, 0);
+	message.stream = raw_create_stream(&small, message.context);
+	message.count = 3;
+	raw_send(&small, &request);
+	check_eq_uint(give(&holder, context, one), 0);
+	check_eq_int(raw_receive(&small, &reply), 0);
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+	check_used(BUDGET - 1, 0);
+	check_eq_int(raw_receive(&large, &reply), 0);
+	check_eq_uint(reply.message->cause, CAUSE_CORES);
+	raw_reply_free(&reply);
+	raw_client_stop(&holder);
+	raw_client_stop(&large);
+	raw_client_stop(&small);
+	stop();
+}
+
 /* The keeper's child. */
 static pid_t worker(void)
 {
