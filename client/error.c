@@ -58,7 +58,13 @@ static const struct {
 	{ CAUSE_LIMIT, "being drained", "Use another node, or start the program again after hcclctl undrain; hcclctl status shows a drain." },
 	{ CAUSE_LIMIT, "this process has as many files open", "Close files that are not needed, or raise the limit (ulimit -n)." },
 	{ CAUSE_MEMORY, "--device-memory",
-	  "Free memory that is not needed (hcclctl mem shows who holds how much), use another device, which may have room, or raise the limit that is named above." },
+	  "Free memory that is not needed (hcclctl mem shows who holds how much), use another device, which may have room, or raise [devices] device_memory (option --device-memory)." },
+	{ CAUSE_MEMORY, "memory_per_tenant",
+	  "Free memory that is not needed (hcclctl mem shows who holds how much), or raise [limits] memory_per_tenant." },
+	{ CAUSE_HOST_MEMORY, "memory_per_tenant",
+	  "Free memory that is not needed (hcclctl mem shows who holds how much), or raise [limits] memory_per_tenant." },
+	{ CAUSE_MEMORY, "HCCL_BUFFSIZE", "Use smaller HCCL buffers (HCCL_BUFFSIZE, hcclBufferSize), or destroy communicators that are not needed." },
+	{ CAUSE_MEMORY, "than any device has", "Ask for no more than a device has; hcclctl devices shows how much that is." },
 };
 
 /* What failed is gone from hcclctl status, but the next such wait is not. */
@@ -115,7 +121,7 @@ static const char *solution_of(enum cause cause, const char *text)
 	case CAUSE_FORKED:
 		return "Start the work in a process of its own (fork and exec), or fork before the first acl or Hccl call.";
 	case CAUSE_MEMORY:
-		return "Free memory that is not needed (hcclctl mem shows who holds how much), or raise the limit that is named above.";
+		return "Free memory that is not needed; hcclctl mem shows who holds how much.";
 	case CAUSE_NOTIFIES:
 		return "Release what is not needed; hcclctl notifies shows who has them, hcclctl limits how much each user may have.";
 	case CAUSE_STREAMS:

@@ -91,11 +91,7 @@ static int pairs_fail(struct request *request, const struct comm *comm, int r)
 	if (r == -EUSERS)
 		return tenants_refuse_region(request, comm->quota, pairs_next_bytes(comm));
 	if (r == -ENOBUFS)
-		return request_fail(
-			request, CAUSE_HOST_MEMORY,
-			"no host memory for more pairs of communicator %s, which has %" PRIu32
-			" pairs",
-			comm->name, comm->pair_count);
+		return tenants_refuse_host(request, pairs_next_bytes(comm));
 	return r;
 }
 

@@ -41,6 +41,7 @@ struct allocation {
 	uint64_t bytes;
 	int result;
 	bool is_node_full;
+	uint64_t available; /* bytes of the node, then */
 };
 
 static void allocation_free(struct allocation *allocation)
@@ -56,7 +57,7 @@ static void allocation_run(void *arg)
 	struct allocation *allocation = arg;
 
 	if (allocation->bytes >= JOB_BYTES_MIN) {
-		uint64_t available = memory_available();
+		uint64_t available = allocation->available = memory_available();
 
 		if (available < NODE_RESERVE || allocation->bytes > available - NODE_RESERVE) {
 			allocation->is_node_full = true;
@@ -94,6 +95,38 @@ static int allocation_refuse(struct request *request, const struct session *sess
 	return error;
 }
 
+/* No limit of hccld's is in the way: what is used is this, in all and of hccld's. */
+static int node_is_full(struct allocation *allocation)
+{
+	struct session *session = allocation->session;
+	uint64_t bytes = allocation->bytes;
+	struct holder *holder;
+	struct text text;
+
+	/* not part of what is in use */
+	session_refund(session, allocation->device, bytes);
+	allocation->bytes = 0;
+	text_init(&text, allocation->request->text, sizeof(allocation->request->text));
+	text_add(&text, "the node itself, or the control group that hccld runs in, has no memory for the ");
+	text_add_bytes(&text, bytes);
+	text_add(&text, " that pid %d asks for", session->view.pid);
+	if (allocation->available && allocation->available != UINT64_MAX) {
+		text_add(&text, ": ");
+		text_add_bytes(&text, allocation->available);
+		text_add(&text, " of the node are available, ");
+		text_add_bytes(&text, NODE_RESERVE);
+		text_add(&text, " of which hccld leaves alone");
+	}
+	text_add(&text, "; hccld's own limit is not in the way: ");
+	if (allocation->device == HCCLD_DEVICES_MAX)
+		text_add(&text, "its host memory ");
+	else
+		text_add(&text, "device %" PRIu32 " ", allocation->device);
+	account_describe(session_account(session, allocation->device, &holder), &text);
+	text_add(&text, "; free memory of the node, or raise MemoryMax= of hccld.service");
+	return status_error(allocation->kind == SEGMENT_DEVICE ? CAUSE_MEMORY : CAUSE_HOST_MEMORY);
+}
+
 static int allocation_publish(struct allocation *allocation)
 {
 	struct request *request = allocation->request;
@@ -103,12 +136,7 @@ static int allocation_publish(struct allocation *allocation)
 	int r;
 
 	if (allocation->is_node_full)
-		return request_fail(
-			request,
-			allocation->kind == SEGMENT_DEVICE ? CAUSE_MEMORY : CAUSE_HOST_MEMORY,
-			"the node itself, or the control group that hccld runs in, has no %" PRIu64
-			" MiB of memory left, though the limits of hccld would allow them",
-			allocation->bytes >> 20);
+		return node_is_full(allocation);
 	if (allocation->result < 0)
 		return allocation->result;
 	if (session->is_ending || !context)
@@ -148,18 +176,16 @@ static int allocation_exhausted(struct request *request, struct session *session
 	if (error == -EUSERS)
 		return tenants_refuse(request, is_device ? CAUSE_MEMORY : CAUSE_HOST_MEMORY,
 				      session->quota, QUOTA_MEMORY, bytes);
+	if (!is_device)
+		return tenants_refuse_host(request, bytes);
 	text_init(&text, request->text, sizeof(request->text));
-	if (is_device)
-		text_add(&text, "device %" PRIu32 " ", device);
-	else
-		text_add(&text, "host memory for pinned buffers, side buffers and communicators ");
+	text_add(&text, "device %" PRIu32 " ", device);
 	account_describe(account, &text);
 	text_add(&text, "; ");
 	text_add_bytes(&text, bytes);
-	text_add(&text, " more were asked for by pid %d; %s", session->view.pid,
-		 is_device ? "raise [devices] device_memory (option --device-memory); hcclctl config says where it is set"
-			   : "it is half of the node's memory, or of what hccld's control group may have");
-	return status_error(is_device ? CAUSE_MEMORY : CAUSE_HOST_MEMORY);
+	text_add(&text, " more were asked for by pid %d; raise [devices] device_memory (option --device-memory); hcclctl config says where it is set",
+		 session->view.pid);
+	return status_error(CAUSE_MEMORY);
 }
 
 static struct allocation *allocation_new(struct request *request, struct context *context,
@@ -184,7 +210,7 @@ static int lazy_refuse(struct request *request, const struct session *session, u
 	if (error == -EFBIG)
 		return request_fail(request, CAUSE_MEMORY,
 				    "HCCL buffers of the processes of uid %" PRIu32 " take %" PRIu64 " GiB of addresses and this one %" PRIu64
-				    ", one user may have %llu; use smaller ones (HCCL_BUFFSIZE, hcclBufferSize) or destroy communicators",
+				    ", one user may have %llu, which no setting raises; use smaller ones (HCCL_BUFFSIZE, hcclBufferSize) or destroy communicators",
 				    session->uid, session->quota->buffer_bytes >> 30, bytes >> 30, HCCLD_BUFFER_BYTES_PER_USER >> 30);
 	return allocation_refuse(request, session, error);
 }

@@ -45,9 +45,11 @@ int notifies_refuse(struct request *request, const struct context *context, uint
 		return request_fail(request, CAUSE_LIMIT,
 				    "hccld has no room for more notifies of this process: it has %" PRIu32 " of %u memory segments",
 				    session->segment_slots.used, HCCLD_SEGMENTS_PER_SESSION);
-	if (r == -ENOMEM || r == -ENOBUFS)
+	if (r == -ENOBUFS)
+		return tenants_refuse_host(request, PAGE);
+	if (r == -ENOMEM)
 		return request_fail(request, CAUSE_HOST_MEMORY,
-				    "no memory for the places of notifies: the node, hccld's share of it, or its control group is full");
+				    "no memory for the places of notifies: the node, or the control group that hccld runs in, is full");
 	return r;
 }
 

@@ -20,6 +20,7 @@
 #include "control/obituary.h"
 #include "control/request.h"
 #include "control/teardown.h"
+#include "control/tenants.h"
 #include "proto/cleanup.h"
 #include "proto/region.h"
 #include "registry/comm.h"
@@ -230,12 +231,16 @@ static void join_complete(struct comm *comm)
 		return;
 	}
 	if (r < 0) {
-		char text[HCCLD_TEXT_MAX];
+		enum cause cause = r == -ENOBUFS ? CAUSE_HOST_MEMORY : status_cause(r);
+		char buffer[HCCLD_TEXT_MAX];
+		struct text text;
 
-		snprintf(text, sizeof(text),
-			 "communicator %s: the region of %" PRIu32 " ranks cannot be made: %s",
-			 comm->name, size, status_of(status_cause(r))->text);
-		join_fail(comm, status_cause(r), text);
+		text_init(&text, buffer, sizeof(buffer));
+		text_add(&text, "communicator %s: the region of %" PRIu32 " ranks cannot be made: ", comm->name, size);
+		if (r == -ENOBUFS)
+			tenants_describe_host(comm->registry, comm_region_size(size), &text);
+		text_add(&text, "%s", r == -ENOBUFS ? "; " TENANTS_HOST_REMEDY : status_of(cause)->text);
+		join_fail(comm, cause, buffer);
 		return;
 	}
 	log_debug("communicator %s: %" PRIu32 " ranks are ready", comm->name, size);

@@ -134,3 +134,23 @@ int tenants_refuse_region(struct request *request, const struct quota *quota, ui
 		return tenants_refuse(request, CAUSE_HOST_MEMORY, quota, QUOTA_MEMORY, bytes);
 	return tenants_refuse(request, CAUSE_LIMIT, quota, QUOTA_DESCRIPTORS, 1);
 }
+
+void tenants_describe_host(const struct registry *registry, uint64_t bytes, struct text *text)
+{
+	text_add(text, "host memory for pinned buffers, side buffers and communicators ");
+	account_describe(&registry->host, text);
+	text_add(text, "; ");
+	text_add_bytes(text, bytes);
+	text_add(text, " more were asked for");
+}
+
+int tenants_refuse_host(struct request *request, uint64_t bytes)
+{
+	const struct session *session = request_session(request);
+	struct text text;
+
+	text_init(&text, request->text, sizeof(request->text));
+	tenants_describe_host(session->registry, bytes, &text);
+	text_add(&text, " by pid %d; " TENANTS_HOST_REMEDY, session->view.pid);
+	return status_error(CAUSE_HOST_MEMORY);
+}

@@ -10,9 +10,11 @@
 struct connection;
 struct control;
 struct request;
+struct registry;
 struct session;
 struct tenant;
 struct tenant_key;
+struct text;
 
 /*
  * By what the kernel says of @connection's process, which @pidfd stands for. -ESRCH: it has ended
@@ -31,3 +33,9 @@ int tenants_refuse(struct request *request, enum cause cause, const struct quota
 int tenants_refuse_stream(struct request *request, const struct session *session, int r);
 /* Refuses memory of @bytes, or its descriptor, for a communicator. */
 int tenants_refuse_region(struct request *request, const struct quota *quota, uint64_t bytes);
+#define TENANTS_HOST_REMEDY \
+	"the limit is half of the node's memory, or of what hccld's control group may have (MemoryMax= of hccld.service raises that)"
+/* Appends that host memory, which is no tenant's, has no room for @bytes. */
+void tenants_describe_host(const struct registry *registry, uint64_t bytes, struct text *text);
+/* Refuses @bytes of it. */
+int tenants_refuse_host(struct request *request, uint64_t bytes);

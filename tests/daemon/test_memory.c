@@ -96,6 +96,12 @@ TEST(exhaustion_names_limit_holders_and_remedy)
 	check_str_contains(reply.message->text, ": 30 MiB)");
 	check_str_contains(reply.message->text, "--device-memory");
 	raw_reply_free(&reply);
+	allocate(&client, context, 1, 1ull << 45, &reply);
+	check_eq_uint(reply.message->cause, CAUSE_HOST_MEMORY);
+	check_str_contains(reply.message->text, "host memory for pinned buffers, side buffers and communicators has ");
+	check_str_contains(reply.message->text, " are in use; 32 TiB more were asked for by pid ");
+	check_str_contains(reply.message->text, "; the limit is half of the node's memory, or of what hccld's control group may have (MemoryMax= ");
+	raw_reply_free(&reply);
 	/* what is left can still be had, and host memory is another account */
 	raw_allocate(&client, context, 2 * MIB, NULL);
 	allocate(&client, context, 1, 4 * MIB, &reply);
@@ -103,6 +109,30 @@ TEST(exhaustion_names_limit_holders_and_remedy)
 	raw_reply_free(&reply);
 	raw_client_stop(&client);
 	raw_client_stop(&other);
+	stop();
+}
+
+/* Where no limit of hccld's is in the way the text says what is, what there is, and that it is not hccld's limit. */
+TEST(full_node_is_told_from_a_limit)
+{
+	static const char *const options[] = { "--devices", "1", "--device-memory", "64T", NULL };
+	struct raw_client client;
+	struct raw_reply reply;
+	uint64_t context;
+
+	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	context = raw_open_context(&client, 0);
+	raw_allocate(&client, context, 2 * MIB, NULL);
+	allocate(&client, context, 0, 1ull << 45, &reply);
+	check_eq_uint(reply.message->cause, CAUSE_MEMORY);
+	check_str_contains(reply.message->text,
+			   "the node itself, or the control group that hccld runs in, has no memory for the 32 TiB that pid ");
+	check_str_contains(reply.message->text, " of the node are available, 256 MiB of which hccld leaves alone; ");
+	check_str_contains(reply.message->text, "hccld's own limit is not in the way: device 0 has 64 TiB, of which 2 MiB are in use (pid ");
+	check_str_contains(reply.message->text, "; free memory of the node, or raise MemoryMax= of hccld.service");
+	raw_reply_free(&reply);
+	raw_client_stop(&client);
 	stop();
 }
 

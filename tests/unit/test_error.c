@@ -92,7 +92,16 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_solution(CAUSE_PEER_GAVE_UP, "rank 1 has ended this operation with an error", "error of the rank");
 	check_solution(CAUSE_PEER_MEMORY, "rank 1 freed the memory it was sending", "after its streams were synchronized");
 	check_solution(CAUSE_PEER_LEFT, "rank 1 was destroyed with HcclCommDestroy while it was created", "keep the communicator");
-	check_solution(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used", "raise the limit that is named above.");
+	check_solution(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used; raise [limits] memory_per_tenant",
+		       "Free memory that is not needed (hcclctl mem shows who holds how much), or raise [limits] memory_per_tenant.");
+	check_solution(CAUSE_HOST_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used; raise [limits] memory_per_tenant",
+		       "or raise [limits] memory_per_tenant.");
+	check_solution(CAUSE_MEMORY, "device 1 has 64 MiB; raise [devices] device_memory (option --device-memory)",
+		       "use another device, which may have room, or raise [devices] device_memory (option --device-memory).");
+	check_solution(CAUSE_MEMORY, "one user may have 8192; use smaller ones (HCCL_BUFFSIZE)", "Use smaller HCCL buffers");
+	check_solution(CAUSE_MEMORY, "9 bytes are more than any device has", "Ask for no more than a device has");
+	/* no limit is known, and none is said to be */
+	check_solution(CAUSE_MEMORY, "the node is out of memory", "Free memory that is not needed; hcclctl mem shows who holds how much.");
 	check_solution(CAUSE_ARGUMENT, "pid 7 cannot join as rank 1: it joins with a size of 4 ranks", "check RANK_SIZE");
 	check_solution(CAUSE_ARGUMENT, "pid 7 cannot join as rank 1: rank 1 is already taken by pid 6", "check RANK_ID");
 	check_solution(CAUSE_ARGUMENT, "rank 1 is already taken by pid 6: communicator c is complete, another one needs a new root info",
@@ -110,6 +119,8 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_solution(CAUSE_LIMIT, "sessions of uid 1000: 3 of 3 used", "how much it may hold.");
 	hccld_error(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used");
 	check_str_lacks(hccld_error_take(), "device, which");
+	hccld_error(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used");
+	check_str_lacks(hccld_error_take(), "above");
 }
 
 /* A tag or name of the program does not move the cursor, or look like a line of ours. */
