@@ -212,6 +212,7 @@ static aclError allocate(const char *function, enum hccld_memory memory, void **
 			 size_t size, size_t padding)
 {
 	struct hccld_context *context;
+	size_t rounded;
 	int r;
 
 	if (!pointer || size == 0)
@@ -225,8 +226,8 @@ static aclError allocate(const char *function, enum hccld_memory memory, void **
 		return hccld_acl_result(hccld_error(CAUSE_MEMORY,
 						    "%s: %zu bytes are more than any device has",
 						    function, size));
-	size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + padding;
-	return hccld_acl_result(hccld_buffer_allocate(context, memory, size, pointer));
+	rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + padding;
+	return hccld_acl_result(hccld_buffer_allocate(context, memory, rounded, (uint8_t)(rounded - size), pointer));
 }
 
 static aclError allocate_device(const char *function, void **pointer, size_t size,

@@ -436,6 +436,7 @@ static int diagnose_memory(const struct hccld_batch_terms *terms, const HcclSend
 {
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t bytes = list[i].count * type_size((uint32_t)list[i].dataType);
+		char extra[HCCLD_EXTRA_TEXT];
 		struct hccld_place place;
 
 		if (bytes == 0)
@@ -452,9 +453,10 @@ static int diagnose_memory(const struct hccld_batch_terms *terms, const HcclSend
 			return hccld_error(CAUSE_NOT_SUPPORTED, "%s: buf goes over the end of one piece of physical memory into another, mapped behind it; %" PRIu64 " bytes are in the first. Map one piece, or pass a buffer within one",
 					   where(terms, i).text, place.available);
 		if (bytes > place.available)
-			return hccld_error(CAUSE_ARGUMENT, "%s: buf is %" PRIu64 " bytes longer than its allocation: count is %" PRIu64 " x %s, from buf to the end of the allocation there are %" PRIu64 " bytes",
+			return hccld_error(CAUSE_ARGUMENT, "%s: buf is %" PRIu64 " bytes longer than its allocation: count is %" PRIu64 " x %s, from buf to the end of the allocation there are %" PRIu64 " bytes%s",
 					   where(terms, i).text, bytes - place.available, list[i].count,
-					   data_type_name((uint32_t)list[i].dataType), place.available);
+					   data_type_name((uint32_t)list[i].dataType), place.available,
+					   hccld_buffer_extra_text(list[i].buf, extra));
 	}
 	return 0;
 }

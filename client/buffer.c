@@ -56,9 +56,9 @@ static void slab_unlink(struct slab **list, struct slab *slab)
 }
 
 /* The address of a new allocation in @slab, or NULL. */
-static void *slab_allocate(struct slab *slab, uint32_t bytes)
+static void *slab_allocate(struct slab *slab, uint32_t bytes, uint8_t extra)
 {
-	uint32_t first = hccld_slab_allocate(slab, bytes);
+	uint32_t first = hccld_slab_allocate(slab, bytes, extra);
 
 	if (first == SLAB_UNUSED)
 		return NULL;
@@ -116,7 +116,7 @@ static int reset_error(const struct hccld_context *context)
 	return hccld_error(CAUSE_NO_CONTEXT, "device %d was reset while memory was allocated on it", context->logical);
 }
 
-static int allocate_large(struct hccld_context *context, enum hccld_memory memory, uint64_t size,
+static int allocate_large(struct hccld_context *context, enum hccld_memory memory, uint64_t size, uint8_t extra,
 			  void **ret_pointer)
 {
 	const uint64_t id = context->id;
@@ -126,7 +126,7 @@ static int allocate_large(struct hccld_context *context, enum hccld_memory memor
 	int r;
 
 	for (;;) {
-		r = hccld_segment_new(context, segment_kind(memory), size, &segment);
+		r = hccld_segment_new(context, segment_kind(memory), size, size - extra, &segment);
 		if ((r != -ENOMEM && r != -ENOBUFS) || !trim(context, memory))
 			break;
 		trimmed = true;
@@ -138,6 +138,7 @@ static int allocate_large(struct hccld_context *context, enum hccld_memory memor
 	record = is_open ? hccld_record_take(&segment, memory, context->logical) : NULL;
 	if (record) {
 		atomic_store_explicit(&record->bytes, size, memory_order_release);
+		atomic_store_explicit(&record->extra, extra, memory_order_release);
 		hccld_index_insert(record);
 	}
 	hccld_index_unlock();
@@ -152,13 +153,13 @@ static int allocate_large(struct hccld_context *context, enum hccld_memory memor
 }
 
 static void *allocate_in_slabs(struct hccld_context *context, enum hccld_memory memory,
-			       uint32_t size)
+			       uint32_t size, uint8_t extra)
 {
 	void *pointer = NULL;
 
 	for (struct slab *slab = slabs[context->logical][memory]; slab && !pointer;
 	     slab = slab->next)
-		pointer = slab_allocate(slab, size);
+		pointer = slab_allocate(slab, size, extra);
 	return pointer;
 }
 
@@ -188,7 +189,7 @@ static int slab_add(struct hccld_context *context, uint64_t id, enum hccld_memor
 	return 0;
 }
 
-static int allocate_small(struct hccld_context *context, enum hccld_memory memory, uint32_t size,
+static int allocate_small(struct hccld_context *context, enum hccld_memory memory, uint32_t size, uint8_t extra,
 			  void **ret_pointer)
 {
 	const uint64_t id = context->id;
@@ -197,7 +198,7 @@ static int allocate_small(struct hccld_context *context, enum hccld_memory memor
 	int r;
 
 	hccld_index_lock();
-	*ret_pointer = allocate_in_slabs(context, memory, size);
+	*ret_pointer = allocate_in_slabs(context, memory, size, extra);
 	is_first = !slabs[context->logical][memory];
 	hccld_index_unlock();
 	if (*ret_pointer)
@@ -205,10 +206,10 @@ static int allocate_small(struct hccld_context *context, enum hccld_memory memor
 
 	r = hccld_segment_new(context, segment_kind(memory),
 			      is_first && size <= SLAB_FIRST_ALLOCATION_MAX ? SLAB_SIZE_FIRST : SLAB_SIZE,
-			      &segment);
+			      0, &segment);
 	if (r == -ENOMEM || r == -ENOBUFS) {
 		/* less than a slab is left */
-		r = allocate_large(context, memory, size, ret_pointer);
+		r = allocate_large(context, memory, size, extra, ret_pointer);
 		if (r == 0)
 			hccld_error_forget();
 		return r;
@@ -218,14 +219,14 @@ static int allocate_small(struct hccld_context *context, enum hccld_memory memor
 	hccld_index_lock();
 	r = slab_add(context, id, memory, &segment);
 	if (r == 0)
-		*ret_pointer = slab_allocate(slabs[context->logical][memory], size);
+		*ret_pointer = slab_allocate(slabs[context->logical][memory], size, extra);
 	hccld_index_unlock();
 	if (r < 0)
 		hccld_segment_free(&segment);
 	return r;
 }
 
-int hccld_buffer_allocate(struct hccld_context *context, enum hccld_memory memory, size_t size,
+int hccld_buffer_allocate(struct hccld_context *context, enum hccld_memory memory, size_t size, uint8_t extra,
 			  void **ret_pointer)
 {
 	void *pointer = NULL;
@@ -233,11 +234,11 @@ int hccld_buffer_allocate(struct hccld_context *context, enum hccld_memory memor
 
 	if (size > SIZE_LIMIT)
 		return hccld_error(memory == HCCLD_MEMORY_DEVICE ? CAUSE_MEMORY : CAUSE_HOST_MEMORY,
-				   "%zu bytes are more than any device has", size);
+				   "%zu bytes are more than any device has", size - extra);
 	if (size < SLAB_ALLOCATION_MAX)
-		r = allocate_small(context, memory, (uint32_t)size, &pointer);
+		r = allocate_small(context, memory, (uint32_t)size, extra, &pointer);
 	else
-		r = allocate_large(context, memory, size, &pointer);
+		r = allocate_large(context, memory, size, extra, &pointer);
 	if (r == 0)
 		*ret_pointer = pointer;
 	return r;

@@ -10,8 +10,11 @@
 
 enum hccld_memory { HCCLD_MEMORY_DEVICE, HCCLD_MEMORY_HOST };
 
-/* @size > 0. Small allocations share a segment. Zero-filled only when fresh from the daemon. -ENOMEM: device memory exhausted. */
-int hccld_buffer_allocate(struct hccld_context *context, enum hccld_memory memory, size_t size, void **ret_pointer);
+/*
+ * @size > 0, of which the program has not asked for @extra. Small allocations share a segment. Zero-filled only when fresh from the
+ * daemon. -ENOMEM: device memory exhausted.
+ */
+int hccld_buffer_allocate(struct hccld_context *context, enum hccld_memory memory, size_t size, uint8_t extra, void **ret_pointer);
 /*
  * Another process is about to be offered memory around @address. A small allocation shares pages with others, and keeps its place when it
  * is freed: whoever has them mapped would write into what comes after it. Does nothing for memory that has its own segment, or is none.
@@ -50,10 +53,14 @@ int hccld_buffer_range(const void *address, void **ret_start, uint64_t *ret_byte
 struct hccld_allocation {
 	void *start;
 	uint64_t bytes;
+	uint8_t extra; /* of @bytes: nobody has asked for them */
 	int32_t device;
 	enum hccld_memory memory;
 };
 bool hccld_buffer_look(const void *address, struct hccld_allocation *ret_allocation);
+/* " (with 60 more than the 100 that were asked for)", or "": why an allocation is longer than the program knows. */
+#define HCCLD_EXTRA_TEXT 80
+const char *hccld_buffer_extra_text(const void *address, char buffer[HCCLD_EXTRA_TEXT]);
 /* How many bytes from @address on are ours, counting adjacent mappings; enough to tell whether @bytes are. */
 uint64_t hccld_buffer_span(const void *address, uint64_t bytes);
 /*

@@ -9,7 +9,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "client/buffer.h"
 #include "client/error.h"
@@ -202,6 +204,7 @@ struct record *hccld_record_take(const struct hccld_segment *segment, enum hccld
 	atomic_store_explicit(&record->id, segment->id, memory_order_release);
 	atomic_store_explicit(&record->memory, (uint8_t)memory, memory_order_release);
 	atomic_store_explicit(&record->bytes, 0, memory_order_release);
+	atomic_store_explicit(&record->extra, 0, memory_order_release);
 	atomic_store_explicit(&record->slab, NULL, memory_order_release);
 	atomic_store_explicit(&record->shift, 0, memory_order_release);
 	atomic_store_explicit(&record->is_mapping, false, memory_order_release);
@@ -291,6 +294,7 @@ static bool look_once(uint64_t address, struct hccld_allocation *ret_allocation)
 	struct record *record = hccld_index_find(address);
 	uint64_t start, first = 0, bytes;
 	struct slab *slab;
+	uint8_t extra;
 
 	if (!record || !atomic_load_explicit(&record->id, memory_order_acquire))
 		return false;
@@ -299,7 +303,8 @@ static bool look_once(uint64_t address, struct hccld_allocation *ret_allocation)
 	slab = atomic_load_explicit(&record->slab, memory_order_acquire);
 	if (slab ? hccld_slab_find(slab, address - start, &first, &bytes) < 0 : address - start >= bytes)
 		bytes = 0;
-	*ret_allocation = (struct hccld_allocation){ (void *)(uintptr_t)(start + first), bytes, record->device,
+	extra = atomic_load_explicit(slab ? &slab->extra[first / SLAB_GRANULE] : &record->extra, memory_order_acquire);
+	*ret_allocation = (struct hccld_allocation){ (void *)(uintptr_t)(start + first), bytes, extra, record->device,
 						     (enum hccld_memory)atomic_load_explicit(&record->memory, memory_order_acquire) };
 	return true;
 }
@@ -317,6 +322,17 @@ bool hccld_buffer_look(const void *address, struct hccld_allocation *ret_allocat
 			return found;
 	}
 	return false;
+}
+
+const char *hccld_buffer_extra_text(const void *address, char buffer[HCCLD_EXTRA_TEXT])
+{
+	struct hccld_allocation allocation;
+
+	buffer[0] = '\0';
+	if (hccld_buffer_look(address, &allocation) && allocation.bytes && allocation.extra)
+		snprintf(buffer, HCCLD_EXTRA_TEXT, " (with %u more than the %" PRIu64 " that were asked for)", allocation.extra,
+			 allocation.bytes - allocation.extra);
+	return buffer;
 }
 
 uint64_t hccld_buffer_span(const void *address, uint64_t bytes)

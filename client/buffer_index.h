@@ -21,6 +21,7 @@ struct record {
 	_Atomic uint64_t start, size;
 	_Atomic uint64_t id;	/* 0: ordinary memory by now, the engine cannot reach it */
 	_Atomic uint64_t bytes; /* of the one allocation in it, if it is no slab */
+	_Atomic uint8_t extra;	/* what of them nobody has asked for */
 	_Atomic(struct slab *) slab;
 	_Atomic uint8_t memory;
 	_Atomic uint64_t shift; /* of `start` in the segment */

@@ -73,7 +73,7 @@ static int memory_new(const struct hccld_comm *comm, struct engine_context *cont
 	}
 	r = hccld_comm_check_context(comm);
 	if (r == 0)
-		r = hccld_buffer_allocate(comm->on, HCCLD_MEMORY_DEVICE, context->bytes, &context->memory);
+		r = hccld_buffer_allocate(comm->on, HCCLD_MEMORY_DEVICE, context->bytes, 0, &context->memory);
 	if (r == 0) {
 		hccld_strict_open();
 		memset(context->memory, 0, context->bytes); /* small ones may have been somebody's before */

@@ -79,7 +79,7 @@ int event_block_new(struct hccld_context *context, struct event_block **ret_bloc
 
 	if (!block)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for events");
-	r = hccld_segment_new(context, EVENT_SEGMENT_KIND, BLOCK_SIZE, &block->segment);
+	r = hccld_segment_new(context, EVENT_SEGMENT_KIND, BLOCK_SIZE, 0, &block->segment);
 	if (r < 0) {
 		free(block);
 		return r;

@@ -75,6 +75,7 @@ static int check_kind(const char *function, int kind, bool async, enum wanted *r
 static int region_find(const char *function, const char *name, const void *address, uint64_t count,
 		       enum wanted wanted, struct region *ret_region)
 {
+	char extra[HCCLD_EXTRA_TEXT];
 	bool is_device;
 	int r;
 
@@ -106,9 +107,8 @@ static int region_find(const char *function, const char *name, const void *addre
 	if (ret_region->known && count > ret_region->place.available &&
 	    count > hccld_buffer_span(address, count))
 		return hccld_error(CAUSE_ARGUMENT,
-				   "%s: %s is %p, whose allocation ends after %" PRIu64
-				   " bytes; count is %" PRIu64,
-				   function, name, address, ret_region->place.available, count);
+				   "%s: %s is %p, whose allocation ends after %" PRIu64 " bytes%s; count is %" PRIu64,
+				   function, name, address, ret_region->place.available, hccld_buffer_extra_text(address, extra), count);
 	return 0;
 }
 
@@ -312,7 +312,7 @@ static int stage_allocate(struct hccld_stream *stream, size_t size, void **ret_m
 {
 	int r;
 
-	r = hccld_buffer_allocate(hccld_stream_context(stream), HCCLD_MEMORY_HOST, size,
+	r = hccld_buffer_allocate(hccld_stream_context(stream), HCCLD_MEMORY_HOST, size, 0,
 				  ret_memory);
 	if (r < 0)
 		return r;

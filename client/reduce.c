@@ -24,6 +24,7 @@ static int side_check(const char *name, const struct side *side, uint64_t bytes,
 	const void *address = side->address;
 	struct hccld_place place;
 	uint32_t width = data_type_size(type);
+	char extra[HCCLD_EXTRA_TEXT];
 	int r;
 
 	if ((uintptr_t)address % width)
@@ -39,8 +40,8 @@ static int side_check(const char *name, const struct side *side, uint64_t bytes,
 	}
 	if (bytes > place.available && bytes > hccld_buffer_span(address, bytes))
 		return hccld_error(CAUSE_ARGUMENT,
-				   "%s: %s is %p, whose allocation ends after %" PRIu64 " bytes; the reduction has %" PRIu64 " bytes", side->function, name,
-				   address, place.available, bytes);
+				   "%s: %s is %p, whose allocation ends after %" PRIu64 " bytes%s; the reduction has %" PRIu64 " bytes", side->function, name,
+				   address, place.available, hccld_buffer_extra_text(address, extra), bytes);
 	return 0;
 }
 

@@ -34,6 +34,7 @@ static uint64_t next_number; /* `mutex` */
 static int registration_check(const CommMem *mem, struct hccld_place *ret_place)
 {
 	const bool is_device = mem->type == COMM_MEM_TYPE_DEVICE;
+	char extra[HCCLD_EXTRA_TEXT];
 
 	if (hccld_share_find(mem->addr, ret_place) < 0)
 		return hccld_error(CAUSE_ARGUMENT,
@@ -43,8 +44,9 @@ static int registration_check(const CommMem *mem, struct hccld_place *ret_place)
 		return hccld_error(CAUSE_ARGUMENT, "HcclCommMemReg: mem->type is %d; expected %d: mem->addr is %p, %s memory", (int)mem->type,
 				   is_device ? COMM_MEM_TYPE_HOST : COMM_MEM_TYPE_DEVICE, mem->addr, is_device ? "host" : "device");
 	if (mem->size > ret_place->available)
-		return hccld_error(CAUSE_ARGUMENT, "HcclCommMemReg: mem->size is %llu; the allocation has %llu bytes from mem->addr on",
-				   (unsigned long long)mem->size, (unsigned long long)ret_place->available);
+		return hccld_error(CAUSE_ARGUMENT, "HcclCommMemReg: mem->size is %llu; the allocation has %llu bytes from mem->addr on%s",
+				   (unsigned long long)mem->size, (unsigned long long)ret_place->available,
+				   hccld_buffer_extra_text(mem->addr, extra));
 	return 0;
 }
 

@@ -90,7 +90,7 @@ static int segment_allocate(Hccld__Control__AllocateSegment *allocate, uint64_t 
 	return r;
 }
 
-int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size,
+int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size, uint64_t asked,
 		      struct hccld_segment *ret_segment)
 {
 	Hccld__Control__AllocateSegment allocate = HCCLD__CONTROL__ALLOCATE_SEGMENT__INIT;
@@ -98,6 +98,7 @@ int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t siz
 	allocate.context = context->id;
 	allocate.kind = (Hccld__Control__AllocateSegment__Kind)kind;
 	allocate.bytes = size;
+	allocate.asked = asked;
 	return segment_allocate(&allocate, size, ret_segment);
 }
 

@@ -12,8 +12,8 @@ struct hccld_segment {
 	uint64_t size;
 };
 
-/* @kind: AllocateSegment.Kind. -ENOMEM and others; text set. */
-int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size,
+/* @kind: AllocateSegment.Kind. @asked: what the program itself has asked for, if it is less. -ENOMEM and others; text set. */
+int hccld_segment_new(struct hccld_context *context, uint32_t kind, uint64_t size, uint64_t asked,
 		      struct hccld_segment *ret_segment);
 /* The HCCL buffer of @rank, the daemon's handle of (communicator, rank); asked for again it is the same, whatever the size. */
 int hccld_segment_new_lazy(struct hccld_context *context, uint64_t rank, uint64_t size, struct hccld_segment *ret_segment);

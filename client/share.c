@@ -106,6 +106,7 @@ int hccld_share_export(const void *address, uint64_t bytes, bool any_process,
 		       char ret_key[HCCLD_KEY_TEXT])
 {
 	struct hccld_context *context;
+	char extra[HCCLD_EXTRA_TEXT];
 	struct hccld_place place;
 	struct export *export;
 	int r;
@@ -119,8 +120,8 @@ int hccld_share_export(const void *address, uint64_t bytes, bool any_process,
 				   address);
 	if (bytes == 0 || bytes > place.available)
 		return hccld_error(CAUSE_ARGUMENT,
-				   "aclrtIpcMemGetExportKey: size is %llu; the allocation has %llu bytes from devPtr on",
-				   (unsigned long long)bytes, (unsigned long long)place.available);
+				   "aclrtIpcMemGetExportKey: size is %llu; the allocation has %llu bytes from devPtr on%s",
+				   (unsigned long long)bytes, (unsigned long long)place.available, hccld_buffer_extra_text(address, extra));
 	export = calloc(1, sizeof(*export));
 	if (!export)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for an export");

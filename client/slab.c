@@ -36,7 +36,7 @@ static uint32_t search(struct slab *slab, uint32_t from, uint32_t to, uint32_t c
 	return SLAB_UNUSED;
 }
 
-uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes)
+uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes, uint8_t extra)
 {
 	uint32_t count = granules(bytes), first;
 
@@ -50,6 +50,7 @@ uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes)
 		return SLAB_UNUSED;
 	}
 	atomic_store_explicit(&slab->bytes[first], bytes, memory_order_release);
+	atomic_store_explicit(&slab->extra[first], extra, memory_order_release);
 	slab->shared[first] = false;
 	for (uint32_t i = 0; i < count; i++)
 		atomic_store_explicit(&slab->first[first + i], (uint16_t)first,

@@ -25,6 +25,7 @@ struct slab {
 		first[SLAB_GRANULES]; /* of the allocation that has the granule; SLAB_UNUSED, SLAB_HELD */
 	_Atomic uint32_t bytes[SLAB_GRANULES]; /* at the first granule of an allocation: its size */
 	uint32_t granules;		       /* there are; those behind them are never used */
+	_Atomic uint8_t extra[SLAB_GRANULES];  /* there, too: what of it nobody has asked for */
 	_Bool shared[SLAB_GRANULES];	       /* at the first granule: others may have mapped its pages */
 	uint32_t free, held;		       /* granules */
 	uint32_t cursor;		       /* where the last search ended */
@@ -35,8 +36,8 @@ struct slab {
 
 /* All unused. @size: SLAB_SIZE at most. */
 void hccld_slab_init(struct slab *slab, uint64_t size);
-/* The first granule of a new allocation, SLAB_UNUSED if there is no room. */
-uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes);
+/* The first granule of a new allocation, SLAB_UNUSED if there is no room. @extra: how many of @bytes the program has not asked for. */
+uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes, uint8_t extra);
 /* @first: as returned. */
 void hccld_slab_free(struct slab *slab, uint32_t first);
 /*

@@ -111,6 +111,16 @@ static void line_add_owner(struct line *line, const struct hccld_channel_owner *
 	line_add_loss(line, &owner->lost.loss);
 }
 
+/* An address behind what the program has asked for is still in the allocation. */
+static void line_add_extra(struct line *line, const void *address, const struct hccld_allocation *allocation)
+{
+	if ((uintptr_t)address - (uintptr_t)allocation->start < allocation->bytes - allocation->extra)
+		return;
+	line_add(line, " (behind its end; ");
+	line_add_number(line, allocation->bytes, 10);
+	line_add(line, " with the room behind it)");
+}
+
 static void line_add_import(struct line *line, const struct hccld_lost *lost)
 {
 	line_add(line, " of memory that was imported from pid ");
@@ -141,7 +151,8 @@ static void tell(const void *address, const struct touched *touched)
 		line_add(&line, ", byte ");
 		line_add_number(&line, (uintptr_t)address - (uintptr_t)allocation->start, 10);
 		line_add(&line, " of ");
-		line_add_number(&line, allocation->bytes, 10);
+		line_add_number(&line, allocation->bytes - allocation->extra, 10);
+		line_add_extra(&line, address, allocation);
 		line_add(&line, touched->is_peer || touched->is_import ? " mapped at " : " allocated at ");
 		line_add_number(&line, (uintptr_t)allocation->start, 16);
 	} else {
@@ -163,7 +174,7 @@ static void tell(const void *address, const struct touched *touched)
 
 static void lost_as_allocation(const struct hccld_lost *lost, struct hccld_allocation *ret_allocation)
 {
-	*ret_allocation = (struct hccld_allocation){ lost->start, lost->bytes, -1, HCCLD_MEMORY_DEVICE };
+	*ret_allocation = (struct hccld_allocation){ lost->start, lost->bytes, 0, -1, HCCLD_MEMORY_DEVICE };
 }
 
 /* Is it device memory? What is lost is in the index of buffers no more. */

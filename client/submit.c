@@ -230,7 +230,7 @@ static int side_take(struct hccld_context *context, uint64_t size, struct side *
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory to queue a large batch");
 	side->device = context->logical;
 	side->context = context->id;
-	r = hccld_segment_new(context, HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__SIDE, rounded,
+	r = hccld_segment_new(context, HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__SIDE, rounded, 0,
 			      &side->segment);
 	if (r < 0) {
 		free(side);

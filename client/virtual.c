@@ -223,7 +223,7 @@ int hccld_physical_new(struct hccld_context *context, enum hccld_memory memory, 
 			      memory == HCCLD_MEMORY_DEVICE ?
 				      HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__DEVICE :
 				      HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__HOST,
-			      bytes, &physical.segment);
+			      bytes, 0, &physical.segment);
 	if (r < 0)
 		return r;
 	r = physical_add(&physical, ret_handle);

@@ -38,7 +38,7 @@ struct allocation {
 	enum segment_kind kind;
 	uint32_t device; /* whose account is charged */
 	struct segment_memory memory;
-	uint64_t bytes;
+	uint64_t bytes, asked; /* asked: by the program, for texts */
 	int result;
 	bool is_node_full;
 	uint64_t available; /* bytes of the node, then */
@@ -108,7 +108,7 @@ static int node_is_full(struct allocation *allocation)
 	allocation->bytes = 0;
 	text_init(&text, allocation->request->text, sizeof(allocation->request->text));
 	text_add(&text, "the node itself, or the control group that hccld runs in, has no memory for the ");
-	text_add_bytes(&text, bytes);
+	text_add_bytes(&text, allocation->asked);
 	text_add(&text, " that pid %d asks for", session->view.pid);
 	if (allocation->available && allocation->available != UINT64_MAX) {
 		text_add(&text, ": ");
@@ -200,7 +200,7 @@ static struct allocation *allocation_new(struct request *request, struct context
 	allocation->context = context->id;
 	allocation->kind = kind;
 	allocation->device = segment_device(context, kind);
-	allocation->bytes = bytes;
+	allocation->bytes = allocation->asked = bytes;
 	allocation->memory.fd = -1;
 	return allocation;
 }
@@ -270,6 +270,8 @@ int handle_allocate_segment(struct request *request)
 	allocation = allocation_new(request, context, (enum segment_kind)allocate->kind, bytes);
 	if (!allocation)
 		return -ENOMEM;
+	if (allocate->asked && allocate->asked < bytes)
+		allocation->asked = allocate->asked;
 	/*
 	 * charged before it exists, so that requests at the same time do not take more than there
 	 * is
@@ -277,9 +279,10 @@ int handle_allocate_segment(struct request *request)
 	r = session_charge(session, allocation->device, bytes);
 	if (r < 0) {
 		uint32_t device = allocation->device;
+		uint64_t asked = allocation->asked;
 
 		allocation_free(allocation);
-		return allocation_exhausted(request, session, device, bytes, r);
+		return allocation_exhausted(request, session, device, asked, r);
 	}
 	if (bytes >= JOB_BYTES_MIN) {
 		user_job(request->control, session->uid, allocation_run, allocation_done,

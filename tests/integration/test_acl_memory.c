@@ -137,6 +137,8 @@ static void accounting(void)
 	/* host memory is another matter */
 	check_ok(aclrtMallocHost(&memory[0], 10 << 20));
 	check_eq_uint(free_memory(), before);
+	/* the size that was asked for, not the one with the room that aclrtMalloc() adds */
+	check_fails(aclrtMalloc(&memory[1], 65 << 20, ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_RT_MEMORY_ALLOCATION, "; 65 MiB more were asked for by pid ");
 }
 
 TEST(acl_memory_info_shows_every_allocation)

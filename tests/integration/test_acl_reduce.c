@@ -122,7 +122,8 @@ static void wrong_arguments(void)
 	refuse(memory + 32, memory, 64, SUM, ACL_FLOAT, NULL, 107000, "they may be the same memory, or not overlap");
 	refuse(own, memory, 64, SUM, ACL_INT8, NULL, 107000, "which is not memory of aclrtMalloc or aclrtMallocHost");
 	refuse(memory, own, 64, SUM, ACL_INT8, NULL, 107000, "which is not memory of aclrtMalloc or aclrtMallocHost");
-	refuse(memory, memory + 4000, 1u << 20, SUM, ACL_INT8, NULL, 107000, "whose allocation ends after");
+	refuse(memory, memory + 4000, 1u << 20, SUM, ACL_INT8, NULL, 107000,
+	       "whose allocation ends after 4128 bytes (with 32 more than the 4096 that were asked for); the reduction has 1048576 bytes");
 	check_eq_int(aclrtReduceAsync(memory, memory + 64, 64, SUM, ACL_FLOAT, own, NULL), 107017);
 	/* nothing of it was done */
 	check_ok(aclrtSynchronizeStream(stream));

@@ -85,6 +85,11 @@ static void touch_small(void)
 	touch(device_make(0, 100) + 99);
 }
 
+static void touch_behind(void)
+{
+	touch(device_make(0, 100) + 130);
+}
+
 static void touch_freed(void)
 {
 	unsigned char *memory = device_make(0, 64);
@@ -281,15 +286,16 @@ TEST_TIMEOUT(lost_memory_of_a_peer_is_named, 60)
 
 TEST_TIMEOUT(touching_device_memory_ends_the_program_with_a_line, 60)
 {
-	/* aclrtMalloc() rounds up, and adds 32 bytes */
-	check_ends(touch_large, ", byte 5000 of 10485792 allocated at 0x");
+	check_ends(touch_large, ", byte 5000 of 10485760 allocated at 0x");
 	check_ends(touch_large, " on device 3; ");
-	check_ends(touch_small, ", byte 99 of 160 allocated at 0x");
+	check_ends(touch_small, ", byte 99 of 100 allocated at 0x");
+	/* aclrtMalloc() rounds up, and adds 32 bytes */
+	check_ends(touch_behind, ", byte 130 of 100 (behind its end; 160 with the room behind it) allocated at 0x");
 	check_ends(touch_freed, ", which is not allocated (freed, or behind the end of an allocation), on device 0; ");
-	check_ends(touch_in_host_function, ", byte 0 of 4194336 allocated at 0x");
-	check_ends(touch_in_earlier_thread, ", byte 96 of 4128 allocated at 0x");
+	check_ends(touch_in_host_function, ", byte 0 of 4194304 allocated at 0x");
+	check_ends(touch_in_earlier_thread, ", byte 96 of 4096 allocated at 0x");
 	check_ends(touch_mapped, ", byte 77 of 4194304 allocated at 0x");
-	check_ends(touch_after_kernel, ", byte 3 of 256 allocated at 0x");
+	check_ends(touch_after_kernel, ", byte 3 of 200 allocated at 0x");
 }
 
 /* ---- a program with a handler of its own ---- */
@@ -331,7 +337,7 @@ TEST_TIMEOUT(the_handler_of_the_program_comes_next, 60)
 	int status = run_child(touch_with_handler, text, sizeof(text));
 
 	check(WIFEXITED(status) && WEXITSTATUS(status) == 17);
-	check_str_contains(text, "byte 1 of 4128");
+	check_str_contains(text, "byte 1 of 4096");
 	check_str_contains(text, "own handler");
 	status = run_child(touch_other_with_handler, text, sizeof(text));
 	check(WIFEXITED(status) && WEXITSTATUS(status) == 17);

@@ -230,7 +230,7 @@ int hccld_call_simple(struct hccld_connection *connection, Hccld__Control__Reque
 
 /* ---- segments ---- */
 
-int hccld_segment_new(struct hccld_context *owner, uint32_t kind, uint64_t size,
+int hccld_segment_new(struct hccld_context *owner, uint32_t kind, uint64_t size, uint64_t asked,
 		      struct hccld_segment *ret_segment)
 {
 	struct hccld_segment segment = { .size = (size + 4095) / 4096 * 4096 };

@@ -57,6 +57,11 @@ uint64_t hccld_buffer_span(const void *address, uint64_t bytes)
 	return 0;
 }
 
+const char *hccld_buffer_extra_text(const void *address, char buffer[HCCLD_EXTRA_TEXT])
+{
+	return "";
+}
+
 int hccld_error(enum cause cause, const char *format, ...)
 {
 	va_list args;

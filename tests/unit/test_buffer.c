@@ -16,7 +16,7 @@ static void *allocate(enum hccld_memory memory, size_t size)
 {
 	void *pointer = NULL;
 
-	check_eq_int(hccld_buffer_allocate(fake_context(), memory, size, &pointer), 0);
+	check_eq_int(hccld_buffer_allocate(fake_context(), memory, size, 0, &pointer), 0);
 	check_ptr(pointer);
 	check_eq_uint((uintptr_t)pointer % 512, 0);
 	return pointer;
@@ -155,7 +155,7 @@ TEST(buffer_last_bytes_of_a_device_can_be_had)
 	int r;
 
 	fake_device_limit(SLAB_SIZE + 40960);
-	while ((r = hccld_buffer_allocate(fake_context(), HCCLD_MEMORY_DEVICE, 4096, &pointer)) ==
+	while ((r = hccld_buffer_allocate(fake_context(), HCCLD_MEMORY_DEVICE, 4096, 0, &pointer)) ==
 	       0) {
 		count++;
 		/* nor has a success a text of what was tried before */

@@ -27,7 +27,7 @@ static char *memory_make(enum hccld_memory memory, size_t size)
 {
 	void *pointer;
 
-	check_eq_int(hccld_buffer_allocate(fake_context(), memory, size, &pointer), 0);
+	check_eq_int(hccld_buffer_allocate(fake_context(), memory, size, 0, &pointer), 0);
 	memset(pointer, 0, size);
 	return pointer;
 }
