@@ -34,3 +34,19 @@ uint64_t numbers_take(const struct numbers *numbers, struct input *input);
 /* Packs the request that @input names into @data. Returns its size. */
 size_t message_make(struct input *input, const struct numbers *numbers, uint64_t id, unsigned char *data);
 size_t message_hello(struct input *input, uint64_t id, unsigned char *data);
+
+/* control_scene.c: one of the two ranks of a scene, and what its client was given last. */
+struct scene {
+	uint32_t rank_index;
+	struct {
+		uint64_t context, rank, buffer, segment, registration, channel, import;
+		uint32_t stream;
+	} own;
+};
+
+#define SCENE_PARTS 14u
+#define SCENE_OFFER 10u /* the part that offers a channel */
+
+/* Packs the request of @part into @data. Returns its size. */
+size_t scene_make(unsigned int part, const struct scene *scene, const struct numbers *numbers, uint64_t id, unsigned char *data);
+void scene_learn(struct scene *scene, const Hccld__Control__Reply *reply);

@@ -52,6 +52,7 @@ void numbers_learn(struct numbers *numbers, const Hccld__Control__Reply *reply)
 		break;
 	case HCCLD__CONTROL__REPLY__BODY_CREATE_NOTIFIES:
 		numbers_add(numbers, reply->create_notifies->segment);
+		numbers_add(numbers, reply->create_notifies->first);
 		break;
 	case HCCLD__CONTROL__REPLY__BODY_REGISTER_MEMORY:
 		numbers_add(numbers, reply->register_memory->registration);
@@ -61,12 +62,15 @@ void numbers_learn(struct numbers *numbers, const Hccld__Control__Reply *reply)
 			numbers_add(numbers, reply->offer_channels->channels[i]);
 		break;
 	case HCCLD__CONTROL__REPLY__BODY_DESCRIBE_CHANNEL:
+		numbers_add(numbers, reply->describe_channel->notify_segment);
+		numbers_add(numbers, reply->describe_channel->peer_notify_segment);
 		if (reply->describe_channel->buffer)
 			numbers_add(numbers, reply->describe_channel->buffer->segment);
 		for (size_t i = 0; i < reply->describe_channel->n_memories && i < 2; i++)
 			numbers_add(numbers, reply->describe_channel->memories[i]->segment);
 		break;
 	case HCCLD__CONTROL__REPLY__BODY_CREATE_THREAD:
+		numbers_add(numbers, reply->create_thread->notify_segment);
 		numbers_add(numbers, reply->create_thread->thread);
 		break;
 	case HCCLD__CONTROL__REPLY__BODY_GET_ROOT_INFO:
@@ -105,10 +109,18 @@ static uint32_t some_pid(struct parts *parts)
 	return mode < 224 ? (uint32_t)getpid() : (uint32_t)input_size(parts->input);
 }
 
+/* Two there are. */
+static uint32_t some_device(struct input *input)
+{
+	uint8_t mode = input_byte(input);
+
+	return mode < 240 ? mode % 3 : (uint32_t)input_size(input);
+}
+
 static size_t pack_open_context(struct parts *parts, unsigned char *data)
 {
 	START(parts, OpenContext, open_context, OPEN_CONTEXT);
-	message.device = input_byte(parts->input) % 3;
+	message.device = some_device(parts->input);
 	return PACK(parts, data);
 }
 
@@ -135,15 +147,15 @@ static size_t pack_destroy_stream(struct parts *parts, unsigned char *data)
 
 static size_t pack_allocate_segment(struct parts *parts, unsigned char *data)
 {
+	static const uint8_t kinds[] = { 0, 1, 2, 3, 70, 71 };
 	START(parts, AllocateSegment, allocate_segment, ALLOCATE_SEGMENT);
 	message.context = numbers_take(parts->numbers, parts->input);
-	message.kind = (Hccld__Control__AllocateSegment__Kind)(input_byte(parts->input) % 6);
-	if (message.kind == 5)
-		message.kind = HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__NOTIFY;
-	if (message.kind == 4)
-		message.kind = HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__EVENT;
+	message.kind = (Hccld__Control__AllocateSegment__Kind)kinds[input_byte(parts->input) % sizeof(kinds)];
 	message.bytes = input_size(parts->input);
 	switch (input_byte(parts->input) % 4) {
+	case 1:
+		message.asked = input_size(parts->input);
+		break;
 	case 2:
 		message.lazy_rank = numbers_take(parts->numbers, parts->input);
 		break;
@@ -320,7 +332,7 @@ static size_t pack_status(struct parts *parts, unsigned char *data)
 
 static size_t pack_list(struct parts *parts, unsigned char *data)
 {
-	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100, 110, 120, 121, 122 };
+	static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 50, 51, 90, 100, 110, 120, 121, 122, 140, 255, 110 };
 	START(parts, List, list, LIST);
 	uint8_t mode = input_byte(parts->input);
 
@@ -333,38 +345,11 @@ static size_t pack_list(struct parts *parts, unsigned char *data)
 
 /* ---- tasks ---- */
 
-#define START_ON_STREAM(parts, Name, field, CASE)                                                 \
-	START(parts, Name, field, CASE); uint8_t mode = input_byte((parts)->input);               \
-	message.context = numbers_take((parts)->numbers, (parts)->input);                         \
-	message.stream = mode & 0x80 ? (uint32_t)input_size((parts)->input) : mode % 4
-
 static size_t pack_abort_tasks(struct parts *parts, unsigned char *data)
 {
 	START_ON_STREAM(parts, AbortTasks, abort_tasks, ABORT_TASKS);
 	message.cause = mode & 0x40 ? input_byte(parts->input) : mode & 4 ? CAUSE_TASK_ABORTED : CAUSE_STREAM_ABORTED;
 	message.only_head = mode & 8;
-	return PACK(parts, data);
-}
-
-static size_t pack_take_cores(struct parts *parts, unsigned char *data)
-{
-	START_ON_STREAM(parts, TakeCores, take_cores, TAKE_CORES);
-	message.count = mode & 0x40 ? (uint32_t)input_size(parts->input) : mode / 4;
-	return PACK(parts, data);
-}
-
-static size_t pack_give_cores(struct parts *parts, unsigned char *data)
-{
-	START_ON_STREAM(parts, GiveCores, give_cores, GIVE_CORES);
-	message.holder = mode & 0x20 ? mode / 4 % 8 : 0;
-	return PACK(parts, data);
-}
-
-static size_t pack_keep_cores(struct parts *parts, unsigned char *data)
-{
-	START_ON_STREAM(parts, KeepCores, keep_cores, KEEP_CORES);
-	message.count = mode & 0x40 ? (uint32_t)input_size(parts->input) : mode / 16;
-	message.holder = mode / 4 % 8;
 	return PACK(parts, data);
 }
 
@@ -438,73 +423,14 @@ static size_t pack_end_export(struct parts *parts, unsigned char *data)
 static size_t pack_list_lost(struct parts *parts, unsigned char *data)
 {
 	START(parts, ListLost, list_lost, LIST_LOST);
-	message.after = input_byte(parts->input) % 2 ? input_size(parts->input) : 0;
+	message.after = input_byte(parts->input) % 2 ? numbers_take(parts->numbers, parts->input) : 0;
 	return PACK(parts, data);
 }
 
 static size_t pack_describe_device(struct parts *parts, unsigned char *data)
 {
 	START(parts, DescribeDevice, describe_device, DESCRIBE_DEVICE);
-	message.device = input_byte(parts->input) % 3;
-	return PACK(parts, data);
-}
-
-/* ---- notifies ---- */
-
-static size_t pack_create_notifies(struct parts *parts, unsigned char *data)
-{
-	START(parts, CreateNotifies, create_notifies, CREATE_NOTIFIES);
-	uint8_t mode = input_byte(parts->input);
-
-	message.context = numbers_take(parts->numbers, parts->input);
-	message.count = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 8;
-	message.purpose = (Hccld__Control__CreateNotifies__Purpose)(mode & 0x40 ? input_byte(parts->input) : mode >> 4 & 1);
-	return PACK(parts, data);
-}
-
-static size_t pack_free_notifies(struct parts *parts, unsigned char *data)
-{
-	START(parts, FreeNotifies, free_notifies, FREE_NOTIFIES);
-	uint8_t mode = input_byte(parts->input);
-
-	message.context = numbers_take(parts->numbers, parts->input);
-	message.first = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 16;
-	return PACK(parts, data);
-}
-
-static size_t pack_reset_notifies(struct parts *parts, unsigned char *data)
-{
-	START(parts, ResetNotifies, reset_notifies, RESET_NOTIFIES);
-	uint8_t mode = input_byte(parts->input);
-	uint32_t ids[8];
-
-	message.context = numbers_take(parts->numbers, parts->input);
-	message.ids = ids;
-	message.n_ids = mode % 8;
-	for (size_t i = 0; i < message.n_ids; i++)
-		ids[i] = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode / 8 % 16 + (uint32_t)i;
-	return PACK(parts, data);
-}
-
-/* ---- threads ---- */
-
-static size_t pack_create_thread(struct parts *parts, unsigned char *data)
-{
-	START(parts, CreateThread, create_thread, CREATE_THREAD);
-	uint8_t mode = input_byte(parts->input);
-
-	message.context = numbers_take(parts->numbers, parts->input);
-	message.rank = mode & 1 ? numbers_take(parts->numbers, parts->input) : 0;
-	message.engine = mode >> 1 & 7;
-	message.notify_count = mode & 0x10 ? (uint32_t)input_size(parts->input) : mode >> 5;
-	message.stream = mode & 0x20 ? input_byte(parts->input) % 5 : mode & 0x40 ? (uint32_t)input_size(parts->input) : 0;
-	return PACK(parts, data);
-}
-
-static size_t pack_destroy_thread(struct parts *parts, unsigned char *data)
-{
-	START(parts, DestroyThread, destroy_thread, DESTROY_THREAD);
-	message.thread = numbers_take(parts->numbers, parts->input);
+	message.device = some_device(parts->input);
 	return PACK(parts, data);
 }
 

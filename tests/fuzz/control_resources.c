@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests about registered memory and channels. */
+/* Requests about what own operators use: registered memory, channels, notifies, threads, vector cores. */
 #include "tests/fuzz/control_parts.h"
+
+/* ---- registered memory, channels ---- */
 
 size_t pack_register_memory(struct parts *parts, unsigned char *data)
 {
@@ -96,5 +98,88 @@ size_t pack_map_import(struct parts *parts, unsigned char *data)
 {
 	START(parts, MapImport, map_import, MAP_IMPORT);
 	message.segment = numbers_take(parts->numbers, parts->input);
+	return PACK(parts, data);
+}
+
+/* ---- notifies ---- */
+
+size_t pack_create_notifies(struct parts *parts, unsigned char *data)
+{
+	START(parts, CreateNotifies, create_notifies, CREATE_NOTIFIES);
+	uint8_t mode = input_byte(parts->input);
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.count = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 8;
+	message.purpose = (Hccld__Control__CreateNotifies__Purpose)(mode & 0x40 ? input_byte(parts->input) : mode >> 4 & 1);
+	return PACK(parts, data);
+}
+
+size_t pack_free_notifies(struct parts *parts, unsigned char *data)
+{
+	START(parts, FreeNotifies, free_notifies, FREE_NOTIFIES);
+	uint8_t mode = input_byte(parts->input);
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.first = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode % 16;
+	return PACK(parts, data);
+}
+
+size_t pack_reset_notifies(struct parts *parts, unsigned char *data)
+{
+	START(parts, ResetNotifies, reset_notifies, RESET_NOTIFIES);
+	uint8_t mode = input_byte(parts->input);
+	uint32_t ids[8];
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.ids = ids;
+	message.n_ids = mode % 8;
+	for (size_t i = 0; i < message.n_ids; i++)
+		ids[i] = mode & 0x80 ? (uint32_t)input_size(parts->input) : mode / 8 % 16 + (uint32_t)i;
+	return PACK(parts, data);
+}
+
+/* ---- threads ---- */
+
+size_t pack_create_thread(struct parts *parts, unsigned char *data)
+{
+	START(parts, CreateThread, create_thread, CREATE_THREAD);
+	uint8_t mode = input_byte(parts->input);
+
+	message.context = numbers_take(parts->numbers, parts->input);
+	message.rank = mode & 1 ? numbers_take(parts->numbers, parts->input) : 0;
+	message.engine = mode == 0xff ? (uint32_t)input_size(parts->input) : mode >> 1 & 7;
+	message.notify_count = mode & 0x10 ? (uint32_t)input_size(parts->input) : mode >> 5;
+	message.stream = mode & 0x20 ? input_byte(parts->input) % 5 : mode & 0x40 ? (uint32_t)input_size(parts->input) : 0;
+	return PACK(parts, data);
+}
+
+size_t pack_destroy_thread(struct parts *parts, unsigned char *data)
+{
+	START(parts, DestroyThread, destroy_thread, DESTROY_THREAD);
+	message.thread = numbers_take(parts->numbers, parts->input);
+	return PACK(parts, data);
+}
+
+/* ---- vector cores ---- */
+
+size_t pack_take_cores(struct parts *parts, unsigned char *data)
+{
+	START_ON_STREAM(parts, TakeCores, take_cores, TAKE_CORES);
+	message.count = mode & 0x40 ? (uint32_t)input_size(parts->input) : mode / 4;
+	return PACK(parts, data);
+}
+
+size_t pack_give_cores(struct parts *parts, unsigned char *data)
+{
+	START_ON_STREAM(parts, GiveCores, give_cores, GIVE_CORES);
+	message.holder = mode & 0x20 ? mode / 4 % 8 : 0;
+	return PACK(parts, data);
+}
+
+size_t pack_keep_cores(struct parts *parts, unsigned char *data)
+{
+	START_ON_STREAM(parts, KeepCores, keep_cores, KEEP_CORES);
+	message.count = mode & 0x40 ? (uint32_t)input_size(parts->input) : mode / 16;
+	message.holder = mode / 4 % 8;
 	return PACK(parts, data);
 }

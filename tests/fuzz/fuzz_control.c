@@ -29,6 +29,7 @@
 #include "registry/session.h"
 #include "registry/tenant.h"
 #include "tests/fuzz/control_case.h"
+#include "tests/fuzz/control_tasks.h"
 #include "tests/fuzz/inline_loop.h"
 #include "tests/fuzz/inline_scheduler.h"
 #include "tests/fuzz/memory_store.h"
@@ -48,6 +49,7 @@ static int listen_fd = -1, user_namespace_fd = -1, net_namespace_fd = -1;
 static int clients[CLIENTS];
 static bool said_hello[CLIENTS], is_deaf[CLIENTS];
 static struct numbers numbers;
+static struct scene scenes[CLIENTS];
 static uint64_t next_id;
 static unsigned int restarts;
 
@@ -220,6 +222,7 @@ static void client_read(unsigned int index)
 		       (packet.fd_count == 0 && (reply->body_case == HCCLD__CONTROL__REPLY__BODY__NOT_SET ||
 						 reply->body_case == HCCLD__CONTROL__REPLY__BODY_FAREWELL)));
 		numbers_learn(&numbers, reply);
+		scene_learn(&scenes[index], reply);
 		hccld__control__reply__free_unpacked(reply, NULL);
 		packet_close(&packet);
 	}
@@ -246,45 +249,6 @@ static struct session *some_session(struct input *input)
 	return found;
 }
 
-static void some_item(struct input *input, union stream_slot *slot)
-{
-	uint8_t mode = input_byte(input);
-	struct item item = { .kind = mode % 7,
-			     .peer = mode / 16 % 4,
-			     .bytes = input_size(input),
-			     .segment = numbers_take(&numbers, input),
-			     .offset = input_byte(input) % 2 ? 0 : input_size(input),
-			     .next = LANE_END,
-			     .next_lane = mode & 8 ? LANE_END : input_byte(input) % 8 };
-
-	item.done = item.issue = input_byte(input) % 8;
-	if (mode == 255) {
-		item.number = input_size(input);
-		item.state = ITEM_FAILED;
-		item.next = input_byte(input);
-	}
-	memcpy(slot, &item, sizeof(item));
-}
-
-/* Events, host functions, values, notifies, reductions: at places of any segment, some of which are events. */
-static void some_meeting(struct input *input, struct task *task, union stream_slot *slot)
-{
-	uint8_t mode = input_byte(input);
-	struct item item = { .kind = mode < 248 ? ITEM_PLACE : mode % 8,
-			     .data_type = mode / 8 % 8 < 6 ? mode / 8 % 4 : input_byte(input),
-			     .segment = numbers_take(&numbers, input),
-			     .offset = mode & 4 ? input_size(input) : mode / 64 * 8 };
-
-	item.number = input_size(input);
-	*task = (struct task){ .kind = TASK_RECORD + mode % 8,
-			       .flags = mode & 8 ? TASK_NO_BLOCK : 0,
-			       .timeout_ms = mode & 0x20,
-			       .first_lane = LANE_END };
-	task->item_count = task->kind != TASK_HOST;
-	task->slot_count = (uint16_t)(task->item_count + 1);
-	memcpy(slot, &item, sizeof(item));
-}
-
 static void submit(struct input *input)
 {
 	struct session *session = some_session(input);
@@ -293,6 +257,7 @@ static void submit(struct input *input)
 	uint8_t mode = input_byte(input);
 	uint32_t count = mode % 4;
 	uint64_t tail;
+	union stream_slot items[4];
 	struct task task;
 
 	if (!ring)
@@ -313,9 +278,13 @@ static void submit(struct input *input)
 		task.first_lane = input_byte(input);
 	}
 	for (uint32_t i = 0; i < count; i++)
-		some_item(input, &ring->slots[(tail + 1 + i) % HCCLD_STREAM_SLOTS]);
-	if (mode == 0x44 || mode == 0x48 || mode % 16 == 0)
-		some_meeting(input, &task, &ring->slots[(tail + 1) % HCCLD_STREAM_SLOTS]);
+		some_item(input, &numbers, &items[i]);
+	if (mode == 0x44 || mode == 0x48 || mode % 16 == 0) {
+		count = 2;
+		some_meeting(input, &numbers, &task, items);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(&ring->slots[(tail + 1 + i) % HCCLD_STREAM_SLOTS], &items[i], sizeof(items[i]));
 	task.epoch = input_byte(input) % 8 < 6 ? 0 : input_byte(input) % 4;
 	memcpy(&ring->slots[tail % HCCLD_STREAM_SLOTS].task, &task, sizeof(task));
 	atomic_store(&ring->tail, tail + task.slot_count);
@@ -414,6 +383,33 @@ static void daemon_step(struct input *input)
 	}
 }
 
+/* Two connections, of one user or of two, become ranks of a communicator with all that own operators have; or begin to. */
+static void scene(struct input *input, unsigned int index)
+{
+	static unsigned char data[PACKET_ROOM];
+	unsigned int other = (index + 3) % CLIENTS;
+	uint8_t mode = input_byte(input);
+
+	if (clients[other] < 0)
+		client_open(other);
+	for (unsigned int i = 0; i < 2 * SCENE_PARTS; i++) {
+		/* the first may wait for its channel before the second offers its end */
+		bool is_apart = !(mode & 0x80) && i >= 2 * SCENE_OFFER;
+		unsigned int at = i - 2 * SCENE_OFFER, rest = SCENE_PARTS - SCENE_OFFER;
+		unsigned int part = is_apart ? SCENE_OFFER + at % rest : i / 2, who = is_apart ? at / rest : i % 2;
+		unsigned int which = who ? other : index;
+
+		scenes[which].rank_index = who;
+		if (part > (mode & 0x7fu) || clients[which] < 0)
+			continue;
+		if (part || !said_hello[which])
+			client_send(which, data, scene_make(part, &scenes[which], &numbers, ++next_id, data), NULL, 0);
+		said_hello[which] = true;
+		turn();
+		clients_read();
+	}
+}
+
 static void step(struct input *input)
 {
 	uint8_t what = input_byte(input);
@@ -468,8 +464,8 @@ static void step(struct input *input)
 	case 61: /* HELLO once more, as after a restart */
 		said_hello[index] = false;
 		break;
-	case 62:
-		daemon_step(input);
+	case 62 ... 63:
+		what % 2 ? scene(input, index) : daemon_step(input);
 		break;
 	}
 	turn();
@@ -548,6 +544,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	restarts = 0;
 	next_id = 1;
 	memset(&numbers, 0, sizeof(numbers));
+	memset(scenes, 0, sizeof(scenes));
 	for (unsigned int i = 0; i < CLIENTS; i++)
 		clients[i] = -1;
 	daemon_reset();

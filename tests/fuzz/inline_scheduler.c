@@ -5,9 +5,11 @@
  */
 #include "tests/fuzz/inline_scheduler.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hole.h"
 #include "proto/clock.h"
 #include "scheduler/scheduler.h"
 #include "tests/fuzz/input.h"
@@ -43,6 +45,23 @@ static const void *nothing_lost(void)
 	return NULL;
 }
 
+static struct sigaction previous;
+
+/* Pages of lazy memory are made when they are touched, as by scheduler/guard.c. What is no hole ends as it would without us. */
+static void bus_fault(int number, siginfo_t *info, void *context)
+{
+	if (!hole_fill(info->si_addr, true))
+		sigaction(SIGBUS, &previous, NULL);
+}
+
+static void bus_watch(void)
+{
+	struct sigaction action = { .sa_sigaction = bus_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	if (!previous.sa_sigaction)
+		insist(sigaction(SIGBUS, &action, &previous) == 0);
+}
+
 static void event_add(struct scheduler *scheduler, const struct event *event)
 {
 	if (scheduler->event_count < EVENTS)
@@ -69,6 +88,7 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 	int r;
 
 	insist(scheduler);
+	bus_watch();
 	host = (struct engine_host){ .data = scheduler, .guard_begin = no_guard, .guard_end = nothing_lost,
 				     .liar = liar_found, .type_mismatch = mismatch_found };
 	scheduler->options = *options;
