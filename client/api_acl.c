@@ -10,6 +10,7 @@
 #include "client/argument.h"
 #include "client/buffer.h"
 #include "client/device.h"
+#include "client/engine_context.h"
 #include "client/error.h"
 #include "client/init_file.h"
 #include "client/memory.h"
@@ -276,6 +277,8 @@ static aclError release(const char *function, enum hccld_memory memory, void *po
 	/* first: a call that fails leaves everything as it is */
 	if (r == 0)
 		r = hccld_buffer_check(memory, pointer);
+	if (r == 0 && memory == HCCLD_MEMORY_DEVICE)
+		r = hccld_engine_context_check_free(function, pointer);
 	if (r == 0 && memory == HCCLD_MEMORY_DEVICE)
 		hccld_share_freeing(pointer);
 	if (r == 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A search tree per communicator, with its lock `making`, also while memory is asked for: of two that create the same one is refused. */
+/*
+ * A search tree per communicator, with its lock `making`, also while memory is asked for: of two that create the same one is refused. Those
+ * with device memory are in a list of the process, too: aclrtFree is not to free it.
+ */
 #include "client/engine_context.h"
 
 #include <inttypes.h>
@@ -28,8 +31,59 @@ struct engine_context {
 	struct hccld_context *on;
 	void *memory;
 	uint64_t bytes;
+	struct engine_context *next, **at; /* `list_lock`; at NULL: not in the list */
 	char tag[HCCLD_TAG_MAX];
 };
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* taken with `making`, never the reverse */
+static struct engine_context *device_list;
+static _Atomic uint32_t device_count;
+
+static void list_add(struct engine_context *context)
+{
+	pthread_mutex_lock(&list_lock);
+	context->next = device_list;
+	context->at = &device_list;
+	if (context->next)
+		context->next->at = &context->next;
+	device_list = context;
+	pthread_mutex_unlock(&list_lock);
+	atomic_fetch_add(&device_count, 1);
+}
+
+static void list_remove(struct engine_context *context)
+{
+	if (!context->at)
+		return;
+	pthread_mutex_lock(&list_lock);
+	*context->at = context->next;
+	if (context->next)
+		context->next->at = context->at;
+	pthread_mutex_unlock(&list_lock);
+	atomic_fetch_sub(&device_count, 1);
+}
+
+int hccld_engine_context_check_free(const char *function, const void *memory)
+{
+	const struct engine_context *context;
+	int cancel, r = 0;
+
+	/* those who have none do not pay for it */
+	if (!atomic_load_explicit(&device_count, memory_order_relaxed))
+		return 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&list_lock);
+	/* of a device that was reset: what lies there now is another one's */
+	for (context = device_list; context && (context->memory != memory || !hccld_context_is_open(context->on, context->device_context));)
+		context = context->next;
+	if (context)
+		r = hccld_error(CAUSE_ARGUMENT,
+				"%s: %p is the context \"%s\" of engine %s of a communicator; expected HcclEngineCtxDestroy, or HcclCommDestroy, which frees it",
+				function, memory, context->key.tag, channel_engine_name((uint32_t)context->key.engine));
+	pthread_mutex_unlock(&list_lock);
+	pthread_setcancelstate(cancel, NULL);
+	return r;
+}
 
 static int compare(const void *a, const void *b)
 {
@@ -87,6 +141,7 @@ static void context_drop(void *data)
 {
 	struct engine_context *context = data;
 
+	list_remove(context);
 	if (!context->is_device) {
 		free(context->memory);
 	} else if (hccld_context_is_open(context->on, context->device_context)) {
@@ -128,6 +183,8 @@ static int context_make(struct hccld_comm *comm, const struct hccld_engine_key *
 		context_drop(context);
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for a context");
 	}
+	if (context->is_device)
+		list_add(context);
 	*ret_memory = context->memory;
 	return 0;
 }

@@ -24,5 +24,7 @@ int hccld_engine_context_get(struct hccld_comm *comm, const struct hccld_engine_
 int hccld_engine_context_write(struct hccld_comm *comm, const struct hccld_engine_key *key, uint64_t offset, const void *source,
 			       uint64_t bytes);
 int hccld_engine_context_free(struct hccld_comm *comm, const struct hccld_engine_key *key);
+/* -EINVAL: device memory of one, which aclrtFree must leave. Text set, with @function. Fast if there is none. */
+int hccld_engine_context_check_free(const char *function, const void *memory);
 /* All: the communicator has no pins and is no longer alive. */
 void hccld_engine_contexts_end(struct hccld_comm *comm);

@@ -74,8 +74,8 @@ HcclResult HcclThreadAcquireWithStream(HcclComm comm, CommEngine engine, aclrtSt
 
 /*
  * Creates a zeroed block of @size bytes under (ctxTag, engine): host memory for CPU, CPU_TS and
- * CCU, device memory for AICPU, AICPU_TS and AIV. @ctxTag NULL is the name "". HCCL_E_PARA:
- * exists already, tag too long.
+ * CCU, device memory for AICPU, AICPU_TS and AIV, which aclrtFree refuses. @ctxTag NULL is the
+ * name "". HCCL_E_PARA: exists already, tag too long.
  */
 HcclResult HcclEngineCtxCreate(HcclComm comm, const char *ctxTag, CommEngine engine, uint64_t size,
 		void **ctx);

@@ -218,6 +218,41 @@ TEST(bad_arguments_are_refused_by_name)
 	job_run(refuses);
 }
 
+/* The library frees it later, when its place may be another allocation's. */
+static void is_not_freed(void)
+{
+	static const uint64_t sizes[] = { 1, SIZE, MIB };
+	void *ctx, *again;
+	HcclComm comm;
+	uint64_t size;
+
+	check_ok(aclrtSetDevice(0));
+	comm = alone();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		check_ok(HcclEngineCtxCreate(comm, "flags", COMM_ENGINE_AIV, sizes[i], &ctx));
+		check_fails(aclrtFree(ctx), ACL_ERROR_RT_PARAM_INVALID, "is the context \"flags\" of engine AIV of a communicator");
+		check_ok(HcclEngineCtxGet(comm, "flags", COMM_ENGINE_AIV, &again, &size));
+		check_eq_ptr(again, ctx);
+		check_ok(HcclEngineCtxDestroy(comm, "flags", COMM_ENGINE_AIV));
+		check_fails(aclrtFree(ctx), ACL_ERROR_RT_PARAM_INVALID, "or it was freed");
+		/* another one's there is its own */
+		check_ok(aclrtMalloc(&again, sizes[i], ACL_MEM_MALLOC_HUGE_FIRST));
+		check_ok(aclrtFree(again));
+	}
+	/* what takes the address of a context that went with its device can be freed */
+	check_ok(HcclEngineCtxCreate(comm, "flags", COMM_ENGINE_AIV, MIB, &ctx));
+	check_ok(aclrtResetDevice(0));
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtMalloc(&again, MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	check_ok(aclrtFree(again));
+	check_ok(HcclCommDestroy(comm));
+}
+
+TEST(the_program_does_not_free_contexts)
+{
+	job_run(is_not_freed);
+}
+
 static void loses_its_device(void)
 {
 	void *ctx, *host, *memory[64];
