@@ -356,6 +356,8 @@ int hccld_channel_query(const char *function, void *comm, int32_t engine, const 
 	CLEANUP(acquire_free) struct acquire acquire = { .function = function, .descs = descs, .count = count };
 	int r = acquire_begin(&acquire, comm, engine, NULL);
 
+	if (r == 0)
+		r = hccld_comm_check_context(acquire.comm);
 	for (uint32_t i = 0; i < count && r == 0; i++)
 		acquire.handles[i] = find(&acquire, i);
 	if (r == 0)

@@ -218,13 +218,17 @@ int hccld_engine_context_get(struct hccld_comm *comm, const struct hccld_engine_
 {
 	int cancel = lock(comm);
 	const struct engine_context *context = find(comm, key);
+	int r = context ? 0 : missing_error(comm, key, CREATE_IT);
 
-	if (context) {
+	/* device memory went with its device, and at its address may be somebody else's */
+	if (r == 0 && context->is_device)
+		r = hccld_comm_check_context(comm);
+	if (r == 0) {
 		*ret_memory = context->memory;
 		*ret_bytes = context->bytes;
 	}
 	unlock(comm, cancel);
-	return context ? 0 : missing_error(comm, key, CREATE_IT);
+	return r;
 }
 
 /* With `making`. */

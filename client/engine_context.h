@@ -18,7 +18,7 @@ struct hccld_engine_key {
 
 /* Zeroed. @bytes > 0. -EINVAL: it exists; -ENOMEM, -ENOBUFS: there is no memory for it; -EBADF: the device was reset. Texts set. */
 int hccld_engine_context_new(struct hccld_comm *comm, const struct hccld_engine_key *key, uint64_t bytes, void **ret_memory);
-/* -EINVAL: there is none. */
+/* -EINVAL: there is none; -EBADF: it went with its device. */
 int hccld_engine_context_get(struct hccld_comm *comm, const struct hccld_engine_key *key, void **ret_memory, uint64_t *ret_bytes);
 /* -EINVAL: there is none, or it ends before @offset + @bytes. */
 int hccld_engine_context_write(struct hccld_comm *comm, const struct hccld_engine_key *key, uint64_t offset, const void *source,

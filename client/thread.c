@@ -216,11 +216,11 @@ static int room_check(const struct hccld_comm *comm, const char *function, uint3
 	return 0;
 }
 
-/* With the lock: the communicator is not being left. */
+/* With the lock: the communicator is not being left, and did not end with its device. */
 static int comm_check(const struct hccld_comm *comm, const char *function)
 {
 	if (hccld_comm_is_alive(comm))
-		return 0;
+		return hccld_comm_check_context(comm);
 	return hccld_error(CAUSE_BAD_HANDLE, "%s: communicator %s is being destroyed by another thread", function, comm->name);
 }
 

@@ -357,8 +357,8 @@ static void ends_with_the_communicator(struct job_rank *rank)
 		check(!is_readable(remote));
 		check_fails(HcclChannelGetRemoteMems(rank->comm, channel, &count, &mems, &tags), HCCL_E_NOT_FOUND, "was destroyed");
 		check_fails(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel), HCCL_E_PARA, "ended when device 0 was reset");
-		check_fails(HcclCommMemReg(rank->comm, "tag", &(CommMem){ COMM_MEM_TYPE_DEVICE, area.base, 1 }, &area.handle), HCCL_E_PARA,
-			    "ended when device 0 was reset");
+		check_fails(HcclChannelQuery(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel), HCCL_E_PARA, "ended when device 0 was reset");
+		check_fails(HcclCommMemReg(rank->comm, "tag", &(CommMem){ 0, area.base, 1 }, &area.handle), HCCL_E_PARA, "was reset");
 		check_ok(aclrtSetDevice(rank->device));
 		check_ok(aclrtCreateStream(&rank->stream));
 		check_ok(HcclCommDestroy(rank->comm));

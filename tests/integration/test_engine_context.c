@@ -267,6 +267,9 @@ static void loses_its_device(void)
 	check_ok(aclrtResetDevice(0));
 	check_fails(HcclEngineCtxCopy(comm, COMM_ENGINE_AIV, "t", &word, 4, 0), HCCL_E_PARA, "ended when device 0 was reset");
 	check_fails(HcclEngineCtxCreate(comm, "u", COMM_ENGINE_AIV, 100, &ctx), HCCL_E_PARA, "ended when device 0 was reset");
+	host = &word;
+	check_fails(HcclEngineCtxGet(comm, "t", COMM_ENGINE_AIV, &host, &size), HCCL_E_PARA, "ended when device 0 was reset");
+	check_eq_ptr(host, &word);
 	check_ok(HcclEngineCtxCopy(comm, COMM_ENGINE_CPU, "t", &word, 4, 0));
 	check_ok(HcclEngineCtxGet(comm, "t", COMM_ENGINE_CPU, &host, &size));
 	check_eq_int(*(int *)host, 9);

@@ -308,7 +308,9 @@ static void alone(void)
 	check_fails(HcommFenceOnThread(threads[2]), HCCL_E_PARA, "no thread");
 	check_fails(HcommFenceOnThread(of_comm), HCCL_E_PARA, "no thread");
 	check_fails(HcommThreadFree(threads + 2, 1), HCCL_E_NOT_FOUND, "no thread");
+	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 0, &of_comm), HCCL_E_PARA, "ended when device 0 was reset");
 	check_ok(aclrtSetDevice(0));
+	check_fails(HcclDedicatedThreadAcquire(comm, HCCL_DED_THREAD_TYPE_AICPU_LAUNCH, 1, &of_comm), HCCL_E_PARA, "ended when device 0 was reset");
 	check_ok(HcommThreadAlloc(COMM_ENGINE_CPU, 1, notifies, threads));
 	check_works(threads[0], 1);
 }
