@@ -3,6 +3,7 @@
 #include "client/thread.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "client/channel.h"
@@ -198,6 +199,7 @@ static struct held held_by(uint64_t rank)
 static int room_check(const struct hccld_comm *comm, const char *function, uint32_t count, uint32_t notify_count)
 {
 	const struct held held = held_by(comm->task_rank);
+	const uint64_t asked = (uint64_t)(count ? count : 1) * notify_count;
 
 	/* as HCCL: what can never be had is a wrong argument once it has given something */
 	if (held.threads && (count > HCCLD_THREADS_PER_COMM || notify_count > HCCLD_THREAD_NOTIFIES_PER_COMM))
@@ -207,12 +209,10 @@ static int room_check(const struct hccld_comm *comm, const char *function, uint3
 		return hccld_error(CAUSE_STREAMS,
 				   "%s: threads of communicator %s: %u, and %u asked; a communicator has at most %u: destroy it, or use them again",
 				   function, comm->name, held.streams, count, HCCLD_THREADS_PER_COMM);
-	if (notify_count > HCCLD_THREAD_NOTIFIES_PER_COMM ||
-	    held.notifies + (count ? count : 1) * notify_count > HCCLD_THREAD_NOTIFIES_PER_COMM)
+	if (held.notifies + asked > HCCLD_THREAD_NOTIFIES_PER_COMM)
 		return hccld_error(CAUSE_NOTIFIES,
-				   "%s: the threads of communicator %s have %u notifies, %u asked; those of a communicator have at most %u",
-				   function, comm->name, held.notifies, (count ? count : 1) * notify_count,
-				   HCCLD_THREAD_NOTIFIES_PER_COMM);
+				   "%s: the threads of communicator %s have %u notifies, %" PRIu64 " asked; those of a communicator have at most %u",
+				   function, comm->name, held.notifies, asked, HCCLD_THREAD_NOTIFIES_PER_COMM);
 	return 0;
 }
 
@@ -263,18 +263,21 @@ static struct hccld_thread *find(uint64_t rank, enum hccld_thread_kind kind, int
 	return NULL;
 }
 
-/* A stream that is acquired again, for an operator with more notifies: it keeps its handle, and gets what is missing. */
+/* One that is acquired again, for an operator with more notifies: it keeps its handle, and gets what is missing. */
 static int thread_extend(struct hccld_thread *thread, const struct hccld_comm *comm, const char *function, uint32_t wanted)
 {
 	uint32_t have = notifies_of(thread), parts = atomic_load_explicit(&thread->part_count, memory_order_relaxed), place;
-	struct wish wish = wish_of(comm, HCCLD_THREAD_STREAM, thread->engine, wanted - have);
+	struct wish wish = wish_of(comm, thread->kind, thread->engine, wanted - have);
 	int r;
 
 	if (wanted <= have)
 		return 0;
+	r = room_check(comm, function, 0, wanted - have);
+	if (r < 0)
+		return r;
 	if (parts == HCCLD_THREAD_PARTS)
 		return hccld_error(CAUSE_NOTIFIES,
-				   "%s: the thread of this stream got more notifies %u times, and has %u now; ask for all at the first call",
+				   "%s: this thread got more notifies %u times, and has %u now; ask for all at the first call",
 				   function, parts - 1, have);
 	wish.stream = thread->stream;
 	r = part_new(&wish, &thread->parts[parts], &place);
@@ -297,11 +300,11 @@ int hccld_thread_acquire_stream(struct hccld_comm *comm, const char *function, u
 	drop_lost();
 	r = comm_check(comm, function);
 	thread = find(comm->task_rank, HCCLD_THREAD_STREAM, 0, wish.stream);
-	if (r == 0 && (!thread || notify_count > notifies_of(thread)))
-		r = room_check(comm, function, 0, notify_count - (thread ? notifies_of(thread) : 0));
 	if (r == 0 && thread)
 		r = thread_extend(thread, comm, function, notify_count);
 	else if (r == 0)
+		r = room_check(comm, function, 0, notify_count);
+	if (r == 0 && !thread)
 		r = thread_new(&wish, &thread);
 	if (r == 0)
 		*ret_handle = hccld_thread_handle(thread);
@@ -319,11 +322,12 @@ int hccld_thread_acquire_dedicated(struct hccld_comm *comm, const char *function
 	wish.use = use;
 	r = comm_check(comm, function);
 	thread = find(comm->task_rank, HCCLD_THREAD_DEDICATED, use, NULL);
-	if (r == 0 && !thread) {
+	if (r == 0 && thread)
+		r = thread_extend(thread, comm, function, notify_count);
+	else if (r == 0)
 		r = room_check(comm, function, 1, notify_count);
-		if (r == 0)
-			r = thread_new(&wish, &thread);
-	}
+	if (r == 0 && !thread)
+		r = thread_new(&wish, &thread);
 	if (r == 0)
 		*ret_handle = hccld_thread_handle(thread);
 	hccld_threads_unlock(cancel);

@@ -25,7 +25,7 @@ struct hccld_stream;
 #define HCCLD_THREADS_PER_CALL 1000u	   /* HcommThreadAlloc */
 #define HCCLD_THREAD_ENGINES 6u		   /* CommEngine */
 
-/* What the daemon knows as one thread; a stream that is acquired again with more notifies has several. */
+/* What the daemon knows as one thread; one that is acquired again with more notifies has several. */
 #define HCCLD_THREAD_PARTS 8u
 struct hccld_thread_part {
 	uint64_t id, segment;
@@ -67,7 +67,7 @@ int hccld_threads_acquire(struct hccld_comm *comm, const char *function, uint32_
 /* The thread on @stream, a handle; one that is there gets the notifies that it lacks. */
 int hccld_thread_acquire_stream(struct hccld_comm *comm, const char *function, uint32_t engine, void *stream, uint32_t notify_count,
 				uint64_t *ret_handle);
-/* The thread for @use, the same at each call. */
+/* The thread for @use, the same at each call; it gets the notifies that it lacks, too. */
 int hccld_thread_acquire_dedicated(struct hccld_comm *comm, const char *function, uint32_t engine, int32_t use, uint32_t notify_count,
 				   uint64_t *ret_handle);
 /* Without a communicator, on the current device. */

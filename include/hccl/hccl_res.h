@@ -107,7 +107,8 @@ HcclResult HcclThreadAcquireWithConfig(HcclComm comm, CommEngine engine, uint32_
 		ThreadType type, const ThreadConfig *config, ThreadHandle *threads);
 
 /*
- * The thread for one use, the same at each call; 0 with HCCL_SUCCESS: none is needed. Since 9.2.
+ * The thread for one use, the same at each call, with as many notifies as the largest call has
+ * asked for; 0 with HCCL_SUCCESS: none is needed. Since 9.2.
  */
 HcclResult HcclDedicatedThreadAcquire(HcclComm comm, HcclDedicatedThreadType useType,
 		uint32_t notifyNumPerThread, ThreadHandle *thread);

@@ -69,6 +69,7 @@ static void acquire(void)
 	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 41, 0, threads), HCCL_E_UNAVAIL, "at most 40");
 	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 65, threads), HCCL_E_UNAVAIL, "at most 64");
 	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 3, 22, threads), HCCL_E_UNAVAIL, "at most 64");
+	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 2, 0x80000001u, threads), HCCL_E_UNAVAIL, "4294967298 asked");
 	check_eq_uint(threads[0], 0);
 	check_ok(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 4, 3, threads));
 	for (int i = 0; i < 4; i++) {
@@ -264,6 +265,12 @@ static void configs(void)
 	check_eq_uint(dedicated[0], dedicated[1]);
 	check_ne_uint(dedicated[0], dedicated[2]);
 	check_works(dedicated[0], 2);
+	/* for an operator that needs more it gets more */
+	check_ok(HcclDedicatedThreadAcquire(comm, HCCL_DED_THREAD_TYPE_AICPU_LAUNCH, 5, &dedicated[1]));
+	check_eq_uint(dedicated[0], dedicated[1]);
+	check_works(dedicated[0], 5);
+	check_fails(HcommThreadNotifyWaitOnThread(dedicated[0], 5, 1), HCCL_E_PTR, "5 notifies");
+	check_fails(HcclDedicatedThreadAcquire(comm, HCCL_DED_THREAD_TYPE_AICPU_LAUNCH, 56, &dedicated[1]), HCCL_E_UNAVAIL, "have 14 notifies, 51 asked");
 	check_works(dedicated[2], 1);
 	check_ok(HcclCommDestroy(comm));
 }
