@@ -407,6 +407,17 @@ static int free_check(uint64_t handle, struct hccld_thread **ret_thread)
 	return r;
 }
 
+/* A thread that is named twice is not there for the second time. */
+static int repeat_check(const uint64_t *handles, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (handles[i] == handles[j])
+				return hccld_error(CAUSE_NOT_FOUND, "HcommThreadFree: threads[%u] is %#llx, as threads[%u]: expected each thread once",
+						   i, (unsigned long long)handles[i], j);
+	return 0;
+}
+
 /* The pins that free_check() has taken go. */
 static void free_all(struct hccld_thread *const *pinned, uint32_t count, bool is_wanted)
 {
@@ -435,6 +446,8 @@ int hccld_threads_free(const uint64_t *handles, uint32_t count)
 		r = free_check(handles[pinned_count], &pinned[pinned_count]);
 		pinned_count += r == 0;
 	}
+	if (r == 0)
+		r = repeat_check(handles, count);
 	free_all(pinned, pinned_count, r == 0);
 	return r;
 }

@@ -50,7 +50,10 @@ HcommResult HcommMemUnimport(EndpointHandle endpointHandle, const void *memDesc,
 HcommResult HcommThreadAlloc(CommEngine engine, uint32_t threadNum,
 		const uint32_t *notifyNumPerThread, ThreadHandle *threads);
 
-/* Ends queues. HCCL_E_PARA: NULL or none. */
+/*
+ * Ends queues, all or none. HCCL_E_PARA: NULL, none or more than 1000; HCCL_E_NOT_FOUND: unknown,
+ * of a communicator, or named twice.
+ */
 HcommResult HcommThreadFree(const ThreadHandle *threads, uint32_t threadNum);
 /* Number of endpoints of a device. HCCL_E_PARA: no such device. Since 9.2. */
 HcommResult HcommEndpointGetDescNum(int32_t deviceLogicId, uint32_t *descNum);

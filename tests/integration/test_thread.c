@@ -306,6 +306,7 @@ static void alone(void)
 	check_fails(HcommThreadFree(&of_comm, 1), HCCL_E_NOT_FOUND, "belongs to a communicator");
 	/* all or nothing */
 	check_fails(HcommThreadFree((ThreadHandle[]){ threads[0], 77 }, 2), HCCL_E_NOT_FOUND, "no thread");
+	check_fails(HcommThreadFree((ThreadHandle[]){ threads[0], threads[1], threads[0] }, 3), HCCL_E_NOT_FOUND, "threads[2] is");
 	check_works(threads[0], 1);
 	check_ok(HcommThreadFree(threads, 2));
 	check_fails(HcommThreadFree(threads, 1), HCCL_E_NOT_FOUND, "no thread");
