@@ -75,6 +75,11 @@ int hccld_registration_add(const struct hccld_comm *comm, const char *tag, const
 	if (r == 0) {
 		hccld_buffer_share(mem->addr);
 		r = hccld_channel_request_register(comm->task_rank, tag, place.segment, place.offset, mem->size, &made->id);
+		/* the daemon knows what was imported; the code of HCCL is that of any region that cannot be registered */
+		if (status_cause(r) == CAUSE_PERMISSION)
+			r = hccld_error(CAUSE_ARGUMENT,
+					"HcclCommMemReg: mem->addr is %p, memory that was imported or came with a channel: only the rank that has allocated it can register it",
+					mem->addr);
 	}
 	if (r < 0)
 		return r;

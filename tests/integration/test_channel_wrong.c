@@ -247,11 +247,18 @@ static void has_wrong_handles(struct job_rank *rank)
 	CommMem *mems = NULL;
 	char **tags = NULL;
 	HcclComm alone;
+	HcclMemHandle handle = NULL;
 	HcclRootInfo root;
 
 	check_ok(HcclGetRootInfo(&root));
 	check_ok(HcclCommInitRootInfo(1, &root, 0, &alone));
 	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, &desc, 1, &channel));
+	/* the peer's memory is not this rank's to register */
+	check_ok(HcclChannelGetHcclBuffer(rank->comm, channel, &buffer, &size));
+	check_fails(HcclCommMemReg(rank->comm, "tag", &(CommMem){ COMM_MEM_TYPE_DEVICE, buffer, 64 }, &handle), HCCL_E_PARA, "(EI0003): HcclCommMemReg: mem->addr is");
+	check_null(handle);
+	buffer = &desc;
+	size = 7;
 	check_fails(HcclChannelGetHcclBuffer(NULL, channel, &buffer, &size), HCCL_E_PTR, "comm is NULL");
 	check_fails(HcclChannelGetHcclBuffer(rank->comm, channel, NULL, &size), HCCL_E_PTR, "buffer is NULL");
 	check_fails(HcclChannelGetHcclBuffer(rank->comm, channel, &buffer, NULL), HCCL_E_PTR, "size is NULL");
