@@ -109,8 +109,8 @@ static int channel_of(const char *function, HcclComm comm, ChannelHandle handle,
 	if (r < 0)
 		return r;
 	if (channel->comm != found)
-		return hccld_error(CAUSE_NOT_FOUND, "%s: channel is %#llx, a channel of communicator %s; expected one of communicator %s", function,
-				   (unsigned long long)handle, channel->comm->name, found->name);
+		return hccld_error(CAUSE_NOT_FOUND, "%s: channel is %#llx, a channel of rank %u of communicator %s; expected one of rank %u of communicator %s",
+				   function, (unsigned long long)handle, channel->comm->rank, channel->comm->name, found->rank, found->name);
 	*ret_channel = take_ptr(&channel);
 	return 0;
 }

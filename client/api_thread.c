@@ -151,8 +151,8 @@ static int get_info(const char *function, ThreadHandle handle, ThreadResType res
 		return argument_error(function, "infoLen", infoLen, "the size of aclrtStream");
 	r = hccld_thread_get(function, handle, &thread);
 	if (r == 0 && comm && thread->rank != comm->task_rank)
-		r = hccld_error(CAUSE_BAD_HANDLE, "%s: thread is %#llx, which is not of communicator %s", function, (unsigned long long)handle,
-				comm->name);
+		r = hccld_error(CAUSE_BAD_HANDLE, "%s: thread is %#llx, which is not of rank %u of communicator %s", function,
+				(unsigned long long)handle, comm->rank, comm->name);
 	if (r == 0)
 		*info = thread->stream;
 	return r;

@@ -227,8 +227,8 @@ int hccld_channel_destroy(const struct hccld_comm *comm, uint64_t handle)
 		channel_retire(at);
 	pthread_mutex_unlock(&table_lock);
 	if (!found)
-		return hccld_error(CAUSE_NOT_FOUND, "channel is %#llx: communicator %s has no such channel, or it was destroyed", (unsigned long long)handle,
-				   comm->name);
+		return hccld_error(CAUSE_NOT_FOUND, "channel is %#llx: rank %u of communicator %s has no such channel, or it was destroyed",
+				   (unsigned long long)handle, comm->rank, comm->name);
 	channel_revoke(found);
 	r = hccld_channel_request_close(&found->id, 1, false);
 	hccld_channel_put(found);

@@ -111,8 +111,8 @@ int hccld_registration_id(const char *function, const struct hccld_comm *comm, c
 	pthread_mutex_unlock(&mutex);
 	if (!id)
 		return hccld_error(CAUSE_NOT_FOUND,
-				   "%s: the memory handle is %p: communicator %s has registered no such memory with HcclCommMemReg, or it was freed",
-				   function, handle, comm->name);
+				   "%s: the memory handle is %p: rank %u of communicator %s has registered no such memory with HcclCommMemReg, or it was freed",
+				   function, handle, comm->rank, comm->name);
 	*ret_id = id;
 	return 0;
 }

@@ -265,7 +265,7 @@ static void has_wrong_handles(struct job_rank *rank)
 	check_fails(HcclChannelGetHcclBuffer(rank->comm, 0, &buffer, &size), HCCL_E_PTR, "channel is 0");
 	check_fails(HcclChannelGetHcclBuffer(rank->comm, channel + 100, &buffer, &size), HCCL_E_NOT_FOUND, "no channel of this process");
 	check_fails(HcclChannelGetHcclBuffer(rank->comm, (uintptr_t)&desc, &buffer, &size), HCCL_E_NOT_FOUND, "no channel of this process");
-	check_fails(HcclChannelGetHcclBuffer(alone, channel, &buffer, &size), HCCL_E_NOT_FOUND, "expected one of communicator");
+	check_fails(HcclChannelGetHcclBuffer(alone, channel, &buffer, &size), HCCL_E_NOT_FOUND, "expected one of rank 0 of communicator");
 	check_fails(HcclChannelGetRemoteMems(NULL, channel, &count, &mems, &tags), HCCL_E_PTR, "comm is NULL");
 	check_fails(HcclChannelGetRemoteMems(rank->comm, channel, NULL, &mems, &tags), HCCL_E_PTR, "memNum is NULL");
 	check_fails(HcclChannelGetRemoteMems(rank->comm, channel, &count, NULL, &tags), HCCL_E_PTR, "remoteMems is NULL");
@@ -282,7 +282,7 @@ static void has_wrong_handles(struct job_rank *rank)
 	check_fails(HcclChannelDestroy(NULL, &channel, 1), HCCL_E_PTR, "comm is NULL");
 	check_fails(HcclChannelDestroy(rank->comm, NULL, 1), HCCL_E_PTR, "channels is NULL");
 	check_fails(HcclChannelDestroy(rank->comm, &channel, 0), HCCL_E_PARA, "channelNum is 0");
-	check_fails(HcclChannelDestroy(alone, &channel, 1), HCCL_E_NOT_FOUND, "has no such channel");
+	check_fails(HcclChannelDestroy(alone, &channel, 1), HCCL_E_NOT_FOUND, "rank 0 of communicator");
 	/* it goes on after an error, and tells of the first */
 	list[0] = 17;
 	list[1] = channel;

@@ -185,8 +185,8 @@ static void infos(void)
 	check_fails(HcclThreadResGetInfo(comm, thread, THREAD_RES_TYPE_STREAM, 8, NULL), HCCL_E_PTR, "info");
 	check_fails(HcclThreadResGetInfo(comm, thread, THREAD_RES_TYPE_INVALID, 8, &stream), HCCL_E_PARA, "resType");
 	check_fails(HcclThreadResGetInfo(comm, thread, THREAD_RES_TYPE_STREAM, 4, &stream), HCCL_E_PARA, "infoLen is 4");
-	check_fails(HcclThreadResGetInfo(comm, other, THREAD_RES_TYPE_STREAM, 8, &stream), HCCL_E_PARA, "not of communicator");
-	check_fails(HcclThreadResGetInfo(comm, alone, THREAD_RES_TYPE_STREAM, 8, &stream), HCCL_E_PARA, "not of communicator");
+	check_fails(HcclThreadResGetInfo(comm, other, THREAD_RES_TYPE_STREAM, 8, &stream), HCCL_E_PARA, "not of rank 0 of communicator");
+	check_fails(HcclThreadResGetInfo(comm, alone, THREAD_RES_TYPE_STREAM, 8, &stream), HCCL_E_PARA, "not of rank 0 of communicator");
 	check_fails(HcclThreadResGetInfo(comm, 12345, THREAD_RES_TYPE_STREAM, 8, &stream), HCCL_E_PARA, "no thread");
 	check_null(stream);
 	check_ok(HcclThreadResGetInfo(comm, thread, THREAD_RES_TYPE_STREAM, 8, &stream));
@@ -207,7 +207,7 @@ static void infos(void)
 	check_fails(HcclThreadExportToCommEngine(comm, 1, &thread, COMM_ENGINE_AICPU, NULL), HCCL_E_PTR, "exportedThreads");
 	check_fails(HcclThreadExportToCommEngine(comm, 0, &thread, COMM_ENGINE_AICPU, out), HCCL_E_PARA, "threadNum is 0");
 	check_fails(HcclThreadExportToCommEngine(comm, 1, &thread, no_engine, out), HCCL_E_PARA, "dstCommEngine");
-	check_fails(HcclThreadExportToCommEngine(comm, 1, &other, COMM_ENGINE_AICPU, out), HCCL_E_PARA, "not of communicator");
+	check_fails(HcclThreadExportToCommEngine(comm, 1, &other, COMM_ENGINE_AICPU, out), HCCL_E_PARA, "not of rank 0 of communicator");
 	check_fails(HcclThreadExportToCommEngine(comm, 2, (ThreadHandle[]){ thread, 0 }, COMM_ENGINE_AICPU, out), HCCL_E_PTR, "threads[1]");
 	check_eq_uint(out[0], 0);
 	check_ok(HcclThreadExportToCommEngine(comm, 1, &thread, COMM_ENGINE_AICPU, out));
