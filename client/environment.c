@@ -106,6 +106,38 @@ static int numbers_read(char *(*lookup)(const char *name), struct hccld_environm
 	return 0;
 }
 
+/*
+ * Of links to other nodes, and of what there is none of here: nothing depends on them, but a value that HCCL refuses is better found here
+ * than on a machine with NPUs. Where products differ, what one of them takes is right.
+ */
+static int others_check(char *(*lookup)(const char *name))
+{
+	static const struct number numbers[] = {
+		{ "HCCL_RDMA_TC", 0, 255, "" },
+		{ "HCCL_RDMA_SL", 0, 7, "" },
+		{ "HCCL_RDMA_TIMEOUT", 0, 31, "" },
+		{ "HCCL_RDMA_RETRY_CNT", 1, 7, "" },
+		{ "HCCL_RDMA_QPS_PER_CONNECTION", 1, 32, "" },
+		{ "HCCL_MULTI_QP_THRESHOLD", 1, 8192, "KB" },
+		{ "HCCL_IF_BASE_PORT", 1024, 65520, "" },
+		{ "HCCL_WHITELIST_DISABLE", 0, 1, "" },
+		{ "HCCL_DIAGNOSE_ENABLE", 0, 1, "" },
+	};
+	enum { TRAFFIC_CLASS, COUNT = sizeof(numbers) / sizeof(numbers[0]) };
+	uint64_t values[COUNT] = { 0 };
+
+	for (int i = 0; i < COUNT; i++) {
+		int r = number_read(lookup, &numbers[i], &values[i]);
+
+		if (r < 0)
+			return r;
+	}
+	if (values[TRAFFIC_CLASS] % 4 == 0)
+		return 0;
+	return hccld_error(CAUSE_ENVIRONMENT, "environment variable %s is \"%" PRIu64 "\"; expected a multiple of 4 from 0 to 255",
+			   numbers[TRAFFIC_CLASS].name, values[TRAFFIC_CLASS]);
+}
+
 /* Within a server: PCIe, unless RoCE is chosen. One variable alone may only say what it is called after. */
 static int path_read(char *(*lookup)(const char *name), struct hccld_environment *environment)
 {
@@ -175,6 +207,8 @@ int hccld_environment_read(char *(*lookup)(const char *name),
 	struct hccld_environment environment = environment_default();
 	int r = numbers_read(lookup, &environment);
 
+	if (r == 0)
+		r = others_check(lookup);
 	if (r == 0)
 		r = path_read(lookup, &environment);
 	if (r == 0)

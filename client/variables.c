@@ -11,6 +11,8 @@
 #include "client/environment.h"
 #include "client/error.h"
 
+#define CHECKED "checked; nothing depends on it here"
+
 static const struct row {
 	const char *name, *initial, *meaning;
 } rows[] = {
@@ -30,6 +32,15 @@ static const struct row {
 	{ "HCCL_OP_RETRY_PARAMS", "MaxCnt:1, HoldTime:5000, IntervalTime:1000", "shown by hcclctl comms -v" },
 	{ "HCCL_DETERMINISTIC", "false", "false, true or strict" },
 	{ "HCCL_ALGO", "unset", "checked; operations between two ranks do not depend on it" },
+	{ "HCCL_RDMA_TC", "132", CHECKED },
+	{ "HCCL_RDMA_SL", "4", CHECKED },
+	{ "HCCL_RDMA_TIMEOUT", "20", CHECKED },
+	{ "HCCL_RDMA_RETRY_CNT", "7", CHECKED },
+	{ "HCCL_RDMA_QPS_PER_CONNECTION", "1", CHECKED },
+	{ "HCCL_MULTI_QP_THRESHOLD", "512", CHECKED },
+	{ "HCCL_IF_BASE_PORT", "60000", CHECKED },
+	{ "HCCL_WHITELIST_DISABLE", "1", CHECKED },
+	{ "HCCL_DIAGNOSE_ENABLE", "0", CHECKED },
 	{ "HCCLD_JOB", "unset", "a text: ranks with the same rank table meet within a job only" },
 	{ "HCCL_ENTRY_LOG_ENABLE", "0", "1: every operator call leaves a line on standard error" },
 	{ "HCCLD_STRICT_DEVICE", "0", "1: host code that touches device memory ends by SIGSEGV there; 2: the same without protection keys" },

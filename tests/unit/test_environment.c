@@ -73,6 +73,9 @@ TEST(environment_takes_the_ends_of_each_range)
 	check(environment.entry_log);
 	check_eq_int(read_with("HCCLD_ALLOW_DUPLICATE_ITEMS", "1", &environment), 0);
 	check(environment.allow_duplicate_items);
+	check_eq_int(read_with("HCCL_RDMA_TC", "252", &environment), 0);
+	check_eq_int(read_with("HCCL_RDMA_TC", "0", &environment), 0);
+	check_eq_int(read_with("HCCL_IF_BASE_PORT", "65520", &environment), 0);
 	/* ten digits, leading zeros or not */
 	check_eq_int(read_with("HCCL_CONNECT_TIMEOUT", "0000000121", &environment), 0);
 	check_eq_uint(environment.connect_timeout_ms, 121000);
@@ -94,6 +97,16 @@ TEST(environment_refuses_what_is_out_of_range_or_no_number)
 	check_refused("HCCL_ENTRY_LOG_ENABLE", "true", "0 to 1");
 	check_refused("HCCLD_ALLOW_DUPLICATE_ITEMS", "yes", "0 to 1");
 	check_refused("HCCLD_STRICT_DEVICE", "3", "0 to 2");
+	check_refused("HCCL_RDMA_TC", "256", "0 to 255");
+	check_refused("HCCL_RDMA_TC", "133", "a multiple of 4");
+	check_refused("HCCL_RDMA_SL", "8", "0 to 7");
+	check_refused("HCCL_RDMA_TIMEOUT", "32", "0 to 31");
+	check_refused("HCCL_RDMA_RETRY_CNT", "0", "1 to 7");
+	check_refused("HCCL_RDMA_QPS_PER_CONNECTION", "33", "1 to 32");
+	check_refused("HCCL_MULTI_QP_THRESHOLD", "8193", "1 to 8192 KB");
+	check_refused("HCCL_IF_BASE_PORT", "65521", "1024 to 65520");
+	check_refused("HCCL_WHITELIST_DISABLE", "2", "0 to 1");
+	check_refused("HCCL_DIAGNOSE_ENABLE", "on", "0 to 1");
 }
 
 static const char *pcie, *roce;
