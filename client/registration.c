@@ -156,18 +156,13 @@ static bool is_of_rank(const struct registration *registration, const void *data
 	return registration->rank == *(const uint64_t *)data;
 }
 
-void hccld_registration_freeing(void *start)
+void hccld_registration_withdraw(const void *start, uint64_t bytes)
 {
+	const struct range range = { start, bytes };
 	struct registration *taken;
-	struct hccld_place place;
-	struct range range;
-	int32_t device;
-	void *begin;
 
-	if (!atomic_load_explicit(&registration_count, memory_order_relaxed) || hccld_buffer_find(start, &place) < 0 || place.is_mapping ||
-	    hccld_buffer_range(start, &begin, &range.bytes, &device) < 0 || begin != start)
+	if (!bytes || !atomic_load_explicit(&registration_count, memory_order_relaxed))
 		return;
-	range.start = start;
 	taken = take_out(is_in_range, &range);
 	while (taken) {
 		struct registration *next = taken->next;
@@ -178,6 +173,19 @@ void hccld_registration_freeing(void *start)
 		free(taken);
 		taken = next;
 	}
+}
+
+void hccld_registration_freeing(void *start)
+{
+	struct hccld_place place;
+	uint64_t bytes;
+	int32_t device;
+	void *begin;
+
+	if (!atomic_load_explicit(&registration_count, memory_order_relaxed) || hccld_buffer_find(start, &place) < 0 || place.is_mapping ||
+	    hccld_buffer_range(start, &begin, &bytes, &device) < 0 || begin != start)
+		return;
+	hccld_registration_withdraw(start, bytes);
 }
 
 void hccld_registrations_forget(const struct hccld_comm *comm)

@@ -17,5 +17,7 @@ int hccld_registration_add(const struct hccld_comm *comm, const char *tag, const
 int hccld_registration_id(const char *function, const struct hccld_comm *comm, const void *handle, uint64_t *ret_id);
 /* The allocation that starts at @start is about to be freed: what is registered of it is so no longer. Fast if nothing is. */
 void hccld_registration_freeing(void *start);
+/* The same for addresses that are about to be unmapped. @bytes 0: nothing. */
+void hccld_registration_withdraw(const void *start, uint64_t bytes);
 /* The communicator is gone, with all that it has registered. */
 void hccld_registrations_forget(const struct hccld_comm *comm);

@@ -17,6 +17,7 @@
 
 #include "client/device.h"
 #include "client/error.h"
+#include "client/registration.h"
 #include "client/strict.h"
 
 #define PAGE 4096u
@@ -416,6 +417,23 @@ int hccld_virtual_map(void *address, uint64_t bytes, uint64_t offset, void *hand
 	return physical ? r : handle_error("aclrtMapMem", handle);
 }
 
+/* Of the mapping that starts at @address; 0: there is none. */
+static uint64_t mapping_bytes(const char *address)
+{
+	struct mapping **at = NULL;
+	struct range *range;
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&mutex);
+	range = range_find(address, 1);
+	if (range)
+		at = mapping_find(range, address, 1);
+	if (at && (*at)->base == address)
+		bytes = (*at)->bytes;
+	pthread_mutex_unlock(&mutex);
+	return bytes;
+}
+
 int hccld_virtual_unmap(void *address)
 {
 	struct mapping **at = NULL, *mapping = NULL;
@@ -423,6 +441,8 @@ int hccld_virtual_unmap(void *address)
 	struct range *range;
 	bool ends = false;
 
+	/* as memory that is freed: peers must not go on with it, nor keep it */
+	hccld_registration_withdraw(address, mapping_bytes(address));
 	pthread_mutex_lock(&mutex);
 	range = range_find(address, 1);
 	if (range)
@@ -448,17 +468,7 @@ int hccld_virtual_unmap(void *address)
 
 int hccld_virtual_check(const void *address, uint64_t bytes)
 {
-	struct mapping **at = NULL;
-	struct range *range;
-	bool fits;
-
-	pthread_mutex_lock(&mutex);
-	range = range_find(address, 1);
-	if (range)
-		at = mapping_find(range, address, 1);
-	fits = at && (*at)->base == address && (*at)->bytes == bytes;
-	pthread_mutex_unlock(&mutex);
-	if (fits)
+	if (bytes && mapping_bytes(address) == bytes)
 		return 0;
 	return hccld_error(CAUSE_ARGUMENT,
 			   "aclrtMemSetAccess: %" PRIu64

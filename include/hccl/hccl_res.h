@@ -91,7 +91,8 @@ HcclResult HcclEngineCtxDestroy(HcclComm comm, const char *ctxTag, CommEngine en
 
 /*
  * Registers a region under a tag, to be listed in channel descriptors. The same tag and region
- * give the same handle. HCCL_E_PARA: NULL, empty tag, size 0, overlap with another tag's region.
+ * give the same handle, which is good until the memory is freed or unmapped. HCCL_E_PARA: NULL,
+ * empty tag, size 0, overlap with another tag's region, memory of a peer.
  */
 HcclResult HcclCommMemReg(HcclComm comm, const char *memTag, const CommMem *mem,
 		HcclMemHandle *memHandle);

@@ -304,6 +304,86 @@ TEST(engines_and_protocols_have_their_own_channels)
 	job_run(every_channel_in_threads);
 }
 
+#define PHYSICAL ((uint64_t)2 << 20)
+
+static aclrtDrvMemHandle physical_map(const struct job_rank *rank, void *address, unsigned char value)
+{
+	aclrtPhysicalMemProp prop = { .location = { .type = ACL_MEM_LOCATION_TYPE_DEVICE, .id = (uint32_t)rank->device } };
+	aclrtDrvMemHandle handle;
+
+	check_ok(aclrtMallocPhysical(&handle, PHYSICAL, &prop, 0));
+	check_ok(aclrtMapMem(address, PHYSICAL, 0, handle, 0));
+	*(unsigned char *)address = value;
+	return handle;
+}
+
+static void physical_unmap(void *address, aclrtDrvMemHandle handle)
+{
+	check_ok(aclrtUnmapMem(address));
+	check_ok(aclrtFreePhysical(handle));
+}
+
+/* Memory at addresses of the program's choice: registered until it is unmapped, and gone when it is freed. */
+static void unmaps(struct job_rank *rank)
+{
+	HcclChannelDesc desc = desc_of(1 - rank->rank, COMM_PROTOCOL_UB_MEM);
+	unsigned char *memory, *own = job_memory(AREA, 0);
+	HcclMemHandle handle, other;
+	aclrtDrvMemHandle physical;
+	size_t before, after, total;
+	ChannelHandle channel;
+	ThreadHandle thread;
+	CommMem mem, *mems;
+	uint32_t count;
+	char **found;
+
+	check_ok(HcclThreadAcquire(rank->comm, COMM_ENGINE_CPU, 1, 0, &thread));
+	check_ok(HcclGetHcclBuffer(rank->comm, (void **)&memory, &mem.size));
+	check_ok(aclrtReserveMemAddress((void **)&memory, PHYSICAL, 0, NULL, 1));
+	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &before, &total));
+	physical = physical_map(rank, memory, 3);
+	mem = (CommMem){ COMM_MEM_TYPE_DEVICE, memory, AREA };
+	check_ok(HcclCommMemReg(rank->comm, "mapped", &mem, &handle));
+	desc.memHandles = &handle;
+	desc.memHandleNum = 1;
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, &desc, 1, &channel));
+	check_ok(HcclChannelGetRemoteMems(rank->comm, channel, &count, &mems, &found));
+	check_eq_int(*(unsigned char *)mems[0].addr, 3);
+	settle(rank);
+	/* what fails to unmap it leaves it registered */
+	check_fails(aclrtUnmapMem(memory + 1), ACL_ERROR_RT_PARAM_INVALID, "nothing was mapped");
+	check_ok(HcclCommMemReg(rank->comm, "mapped", &mem, &other));
+	check_eq_ptr(other, handle);
+	physical_unmap(memory, physical);
+	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total));
+	check_eq_uint(after, before);
+	settle(rank);
+	check_fails(HcommReadOnThread(thread, channel, own, mems[0].addr, 8), HCCL_E_REMOTE, "has freed it");
+	desc.channelProtocol = COMM_PROTOCOL_HCCS;
+	check_fails(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, &desc, 1, &channel), HCCL_E_NOT_FOUND, "or it was freed");
+	/* what is mapped there next is other memory */
+	physical = physical_map(rank, memory, 4);
+	check_ok(HcclCommMemReg(rank->comm, "mapped", &mem, &handle));
+	check(handle != other);
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, &desc, 1, &channel));
+	check_ok(HcclChannelGetRemoteMems(rank->comm, channel, &count, &mems, &found));
+	check_eq_int(*(unsigned char *)mems[0].addr, 4);
+	settle(rank);
+	physical_unmap(memory, physical);
+	check_ok(aclrtReleaseMemAddress(memory));
+	settle(rank);
+}
+
+static void unmaps_in_threads(void)
+{
+	job_ranks(2, 2, unmaps, NULL);
+}
+
+TEST(memory_that_is_unmapped_is_registered_no_more)
+{
+	job_run(unmaps_in_threads);
+}
+
 /* An HCCL buffer of 6 GiB, of which the last bytes are used. */
 static void reaches_far(struct job_rank *rank)
 {
