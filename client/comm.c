@@ -293,6 +293,7 @@ int hccld_comm_leave(void *handle)
 	context = comm->context;
 	hccld_threads_close(comm->task_rank);
 	hccld_channels_revoke(comm);
+	hccld_comm_buffer_leaving(comm);
 	hccld_comm_leave_request(comm->task_rank);
 	hccld_channels_forget(comm);
 	hccld_registrations_forget(comm);

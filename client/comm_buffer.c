@@ -4,6 +4,7 @@
 #include "client/buffer.h"
 #include "client/comm.h"
 #include "client/error.h"
+#include "client/registration.h"
 #include "client/segment.h"
 #include "proto/feature.h"
 
@@ -56,6 +57,14 @@ int hccld_comm_buffer_get(struct hccld_comm *comm, void **ret_base, uint64_t *re
 	if (ret_segment)
 		*ret_segment = comm->buffer_segment;
 	return 0;
+}
+
+void hccld_comm_buffer_leaving(const struct hccld_comm *comm)
+{
+	const void *base = atomic_load_explicit(&comm->buffer, memory_order_acquire);
+
+	if (base)
+		hccld_registration_withdraw(base, comm->buffer_bytes);
 }
 
 void hccld_comm_buffer_end(struct hccld_comm *comm)

@@ -14,5 +14,7 @@ struct hccld_comm;
  * to hccld_buffer_find() as device memory. -ENOMEM, -EBADF (its device was reset), -EOPNOTSUPP; text set.
  */
 int hccld_comm_buffer_get(struct hccld_comm *comm, void **ret_base, uint64_t *ret_bytes, uint64_t *ret_segment);
+/* Its rank is about to leave: what is registered of the buffer, also by other communicators, is so no longer. */
+void hccld_comm_buffer_leaving(const struct hccld_comm *comm);
 /* The communicator has no pins and is no longer alive: the daemon has freed the memory, or does. */
 void hccld_comm_buffer_end(struct hccld_comm *comm);

@@ -429,11 +429,12 @@ static void has_a_part(struct job_rank *rank)
 	const uint32_t place = rank->rank == 2 ? 0 : rank->rank + 1;
 	unsigned char *memory = job_memory(AREA, 1 + (int)rank->rank);
 	CommMem mem = { COMM_MEM_TYPE_DEVICE, memory, AREA };
-	HcclMemHandle whole, part;
+	HcclMemHandle whole, part, buffer;
 	HcclChannelDesc descs[2];
 	ChannelHandle channels[2];
 	HcclCommConfig config;
 	HcclComm sub;
+	void *base;
 
 	HcclCommConfigInit(&config);
 	check_ok(HcclCreateSubCommConfig(&rank->comm, 3, ids, 5, place, &config, &sub));
@@ -449,12 +450,17 @@ static void has_a_part(struct job_rank *rank)
 	check_ok(HcclChannelAcquire(sub, COMM_ENGINE_AIV, descs, 2, channels));
 	for (uint32_t i = 0; i < 2; i++)
 		check_eq_uint(*remote_of(sub, channels[i]), 1 + ids[(place + 1 + i) % 3]);
-	/* what is the part's goes with it */
+	/* what is the part's goes with it, its HCCL buffer also from where that was registered with another communicator */
+	check_ok(HcclGetHcclBuffer(sub, &base, &mem.size));
+	check_ok(HcclCommMemReg(rank->comm, "buffer", &(CommMem){ COMM_MEM_TYPE_DEVICE, base, 64 }, &buffer));
 	settle(rank);
 	check_ok(HcclCommDestroy(sub));
+	descs[0] = desc_of((rank->rank + 1) % 3, COMM_PROTOCOL_UB_MEM, &buffer, 1);
+	check_fails(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, descs, 1, channels), HCCL_E_NOT_FOUND, "or it was freed");
+	mem.size = AREA;
 	check_ok(HcclCommMemReg(rank->comm, "area", &mem, &part));
 	check_eq_ptr(part, whole);
-	check_fails(HcommChannelNotifyRecord(channels[0], 0), HCCL_E_NOT_FOUND, "or its communicator was");
+	check_fails(HcommChannelNotifyRecord(channels[1], 0), HCCL_E_NOT_FOUND, "or its communicator was");
 	settle(rank);
 }
 
