@@ -35,6 +35,12 @@ static bool is_exempt(const Hccld__Control__Limit *limit)
 	return limit->limit == UINT64_MAX && strstr(limit->setting, "_per_user");
 }
 
+/* What the one who holds most has: several ranks may be of one communicator. */
+static bool counts_ranks(const Hccld__Control__Limit *limit)
+{
+	return strcmp(limit->name, "communicators") == 0;
+}
+
 static void limit_row(struct table *table, const Hccld__Control__Tenant *tenant,
 		      const Hccld__Control__Limit *limit)
 {
@@ -53,10 +59,9 @@ static void limit_row(struct table *table, const Hccld__Control__Tenant *tenant,
 		table_cell(table, is_exempt(limit) ? "exempt" : "unlimited");
 		table_cell(table, "-");
 	}
-	/* several ranks may be of one communicator */
 	if (limit->top_pid)
 		table_cell(table, "%" PRIu32 " %s (%s%s)", limit->top_pid, limit->top_process, amount(limit, limit->top_held, held),
-			   strcmp(limit->name, "communicators") != 0 ? "" : limit->top_held == 1 ? " rank" : " ranks");
+			   !counts_ranks(limit) ? "" : limit->top_held == 1 ? " rank" : " ranks");
 	else
 		table_cell(table, "-");
 	table_cell(table, "%s", limit->setting);
@@ -94,7 +99,7 @@ static void limits_json(cJSON *array, const Hccld__Control__ListReply *page)
 			if (limit->top_pid) {
 				json_number(entry, "top_pid", limit->top_pid);
 				json_text(entry, "top_process", limit->top_process);
-				json_number(entry, "top_held", limit->top_held);
+				json_number(entry, counts_ranks(limit) ? "top_ranks" : "top_held", limit->top_held);
 			}
 			json_append(limits, entry);
 		}

@@ -240,6 +240,10 @@ class Notify(Case):
         comm = self.json("comms")["comms"][0]
         self.assertEqual((entry["comm"], entry["comm_name"]), (comm["comm"], comm["name"]))
         self.assertRegex(self.ctl("limits").stdout, rf"(?m) communicators +1 .* ({job[0].pid}|{job[1].pid}) signals \(1 rank\) ")
+        limits = {limit["name"]: limit for limit in self.json("limits")["tenants"][0]["limits"]}
+        self.assertEqual((limits["communicators"]["used"], limits["communicators"]["top_ranks"]), (1, 1))
+        self.assertNotIn("top_held", limits["communicators"])
+        self.assertEqual(limits["sessions"]["top_held"], 1)
         self.assertRegex(self.ctl("waiting").stdout, rf"(?m)^ *\S+ \S+ +{re.escape(comm['name'])} +signals rank 0 ")
         verdict = self.verdict()
         pid = job[1].pid
