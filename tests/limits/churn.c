@@ -225,10 +225,31 @@ static void print(const char *what, const struct measure *m)
 	fflush(stdout);
 }
 
+/* Returns what it is after another round, which leaves nothing but memory of the allocator. */
+static struct measure churn_again(uint32_t count, const struct measure *before)
+{
+	struct measure after = { 0 };
+
+	churn(count);
+	/* what the last question has opened may still be about to close */
+	for (unsigned tries = 0; tries < 50 * test_timeout_scale(); tries++) {
+		after = measure_settled();
+		if (after.fds == before->fds)
+			break;
+		usleep(50000);
+	}
+	print("after", &after);
+	check_eq_int(after.fds, before->fds);
+	check_eq_int(after.threads, before->threads);
+	check_eq_uint(after.memfd_kib, before->memfd_kib);
+	check_eq_uint(after.sessions + after.comms + after.streams, 0);
+	return after;
+}
+
 static void churn_and_compare(uint32_t count)
 {
 	static const char *const options[] = { "--device-memory", "64M", "--log-level", "error", NULL };
-	struct measure before, after = { 0 };
+	struct measure before, after;
 
 	check_eq_int(private_daemon_start(&private_daemon, options, NULL), 0);
 	/* the first round makes what stays: caches of the allocator, threads, tables */
@@ -237,20 +258,15 @@ static void churn_and_compare(uint32_t count)
 	usleep(300000);
 	before = measure_settled();
 	print("before", &before);
-	churn(count);
-	/* what the last question has opened may still be about to close */
-	for (unsigned tries = 0; tries < 50 * test_timeout_scale(); tries++) {
-		after = measure_settled();
-		if (after.fds == before.fds)
-			break;
-		usleep(50000);
+	after = churn_again(count, &before);
+	/*
+	 * A heap breathes, and keeps what it once needed at the same time, more when ends are taken down late on a loaded machine. A leak
+	 * grows by every round; one of even a byte a time shows in thousands of times, see `long`.
+	 */
+	for (int round = 0; round < 4 && after.anonymous_kib > before.anonymous_kib + 256; round++) {
+		before = after;
+		after = churn_again(count, &before);
 	}
-	print("after", &after);
-	check_eq_int(after.fds, before.fds);
-	check_eq_int(after.threads, before.threads);
-	check_eq_uint(after.memfd_kib, before.memfd_kib);
-	check_eq_uint(after.sessions + after.comms + after.streams, 0);
-	/* a heap breathes; what leaks even a byte a time shows in thousands of times, see `long` */
 	check_le_uint(after.anonymous_kib, before.anonymous_kib + 256);
 	check_eq_int(private_daemon_stop(&private_daemon), 0);
 }
