@@ -22,7 +22,7 @@ struct registration {
 	uint64_t id;   /* the daemon's */
 	void *handle;
 	const char *start;
-	uint64_t bytes;
+	uint64_t bytes, segment;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -91,6 +91,7 @@ int hccld_registration_add(const struct hccld_comm *comm, const char *tag, const
 		registration->handle = (void *)(uintptr_t)(HANDLE_MARK << 48 | ++next_number);
 		registration->start = mem->addr;
 		registration->bytes = mem->size;
+		registration->segment = place.segment;
 		registration->next = registrations;
 		registrations = registration;
 		atomic_fetch_add(&registration_count, 1);
@@ -100,13 +101,21 @@ int hccld_registration_add(const struct hccld_comm *comm, const char *tag, const
 	return 0;
 }
 
+/* Of another device than its communicator's, it may have gone with that. */
+static bool is_there(const struct registration *registration)
+{
+	struct hccld_place place;
+
+	return hccld_buffer_find(registration->start, &place) == 0 && place.segment == registration->segment;
+}
+
 int hccld_registration_id(const char *function, const struct hccld_comm *comm, const void *handle, uint64_t *ret_id)
 {
 	uint64_t id = 0;
 
 	pthread_mutex_lock(&mutex);
 	for (const struct registration *registration = registrations; registration && !id; registration = registration->next)
-		if (registration->handle == handle && registration->rank == comm->task_rank)
+		if (registration->handle == handle && registration->rank == comm->task_rank && is_there(registration))
 			id = registration->id;
 	pthread_mutex_unlock(&mutex);
 	if (!id)

@@ -410,6 +410,41 @@ static void has_handles(struct job_rank *rank)
 	settle(rank);
 }
 
+/* Memory of another device than that of the communicator goes with its device. */
+static void loses_memory(struct job_rank *rank)
+{
+	HcclMemHandle handle;
+	HcclChannelDesc desc = desc_of(1 - rank->rank, COMM_PROTOCOL_HCCS, &handle, 1);
+	const int32_t elsewhere = 3 + (int32_t)rank->rank;
+	ChannelHandle channel;
+	void *memory, *host;
+
+	check_ok(aclrtSetDevice(elsewhere));
+	memory = job_memory(1 << 20, 3);
+	check_ok(aclrtMallocHost(&host, 64));
+	check_ok(aclrtSetDevice(rank->device));
+	check_ok(HcclCommMemReg(rank->comm, "device", &(CommMem){ COMM_MEM_TYPE_DEVICE, memory, AREA }, &handle));
+	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel));
+	check_eq_int(*remote_of(rank->comm, channel), 3);
+	settle(rank);
+	check_ok(aclrtResetDevice(elsewhere));
+	desc.channelProtocol = COMM_PROTOCOL_SIO;
+	check_fails(HcclChannelAcquire(rank->comm, COMM_ENGINE_CPU, &desc, 1, &channel), HCCL_E_NOT_FOUND, "or it was freed");
+	check_fails(HcclCommMemReg(rank->comm, "host", &(CommMem){ COMM_MEM_TYPE_HOST, host, 64 }, &handle), HCCL_E_PARA, "mem->addr");
+	check_ok(aclrtFreeHost(host));
+	settle(rank);
+}
+
+static void losers_in_threads(void)
+{
+	job_ranks(2, 2, loses_memory, NULL);
+}
+
+TEST(memory_of_another_device_goes_with_it)
+{
+	job_run(losers_in_threads);
+}
+
 static void handles_in_threads(void)
 {
 	job_ranks(2, 2, has_handles, NULL);
