@@ -320,9 +320,13 @@ void engine_mend(struct view_context *context)
 	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
 	bool silent = yard_kind(state) == CONTEXT_PARKED && !atomic_load_explicit(&context->words->asleep, memory_order_relaxed);
 
-	if (context->broken || yard_kind(state) == CONTEXT_LEFT || (yard_kind(state) == CONTEXT_PARKED && !silent) ||
-	    !context_has_undone(context))
+	if (context->broken || (yard_kind(state) == CONTEXT_PARKED && !silent) || !context_has_undone(context))
 		return;
+	/* who finds LEFT relies on the bit: a liar may have written the one without the other */
+	if (yard_kind(state) == CONTEXT_LEFT) {
+		bit_set(context);
+		return;
+	}
 	/* a submitter between its tail and its look at the state is no liar, and is helped by this, too */
 	if (atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT), memory_order_acq_rel,
 						    memory_order_acquire))

@@ -530,11 +530,11 @@ TEST(who_is_going_is_not_told_that_its_memory_is_none)
 /* Any process of the tenant can write the yard: a neighbour's context must not stay where a liar has put it. */
 TEST(lies_in_the_yard_are_mended)
 {
-	static const enum context_state lies[] = { CONTEXT_IDLE, CONTEXT_CLIENT, CONTEXT_ENGINE, CONTEXT_SLEEP };
+	static const enum context_state lies[] = { CONTEXT_IDLE, CONTEXT_LEFT, CONTEXT_CLIENT, CONTEXT_ENGINE, CONTEXT_SLEEP };
 	struct rig *rig = rig_new(2, false);
 	struct yard_context *words = rig->contexts[1].words;
 
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		rig_submit(rig, 0, 0, (struct rig_item[]){ SEND(1, 0, 100) }, 1, 0);
 		rig_run(rig);
 		rig_put(rig, 1, 0, (struct rig_item[]){ RECEIVE(0, 0, 100) }, 1, 0);
