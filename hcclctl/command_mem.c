@@ -183,9 +183,10 @@ static const struct listing uses = {
 		"is what programs allocate on devices, BUFFERS what they have touched of the HCCL buffers of\n"
 		"communicators, HOST pinned host memory, SIDE the items of large batches, RINGS the queues of\n"
 		"streams, REGIONS what ranks share and the daemon's own books. Then what ranks have registered for\n"
-		"channels (HcclCommMemReg), and in how many channels it is; and what processes have of others'\n"
-		"memory, by a channel or a key. What lingers is gone, and reads as zeros until its process lets go of\n"
-		"it; REASON says why. Without being root you see your own; devices are those of all.\n",
+		"channels (HcclCommMemReg), and in how many channels it is: SEGMENT is a number of the process, OFFSET\n"
+		"counts bytes from the start of that. And what processes have of others' memory, by a channel or a key.\n"
+		"What lingers is gone, and reads as zeros until its process lets go of it; REASON says why. Without\n"
+		"being root you see your own; devices are those of all.\n",
 	.kind = HCCLD__CONTROL__LIST__KIND__MEMORY,
 	.name = "memory",
 	.none = "no process is connected",

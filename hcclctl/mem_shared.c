@@ -22,7 +22,8 @@ static struct table *registrations_table(const struct options *options)
 {
 	static const struct column columns[] = {
 		{ "REGISTERED BY", COLUMN_LEFT }, { "PID", COLUMN_RIGHT },  { "COMMUNICATOR", COLUMN_LEFT }, { "RANK", COLUMN_RIGHT },
-		{ "TAG", COLUMN_LEFT },		  { "KIND", COLUMN_LEFT }, { "BYTES", COLUMN_RIGHT },	      { "CHANNELS", COLUMN_RIGHT },
+		{ "NUMBER", COLUMN_RIGHT },	  { "TAG", COLUMN_LEFT },   { "KIND", COLUMN_LEFT },	      { "SEGMENT", COLUMN_RIGHT },
+		{ "OFFSET", COLUMN_RIGHT },	  { "BYTES", COLUMN_RIGHT }, { "CHANNELS", COLUMN_RIGHT },
 	};
 
 	return table_new(columns, sizeof(columns) / sizeof(columns[0]));
@@ -39,8 +40,11 @@ static void registrations_rows(struct table *table, const Hccld__Control__ListRe
 		table_cell(table, "%" PRIu32, memory->pid);
 		table_cell(table, "%s", memory->comm_name);
 		table_cell(table, "%" PRIu32, memory->rank);
+		table_cell(table, "%" PRIu64, memory->registration);
 		table_cell(table, "%s", memory->tag);
 		table_cell(table, "%s", kind_name(memory->kind));
+		table_cell(table, "%" PRIu64, memory->segment);
+		table_cell(table, "%" PRIu64, memory->offset);
 		table_cell(table, "%s", text_size(memory->bytes, size));
 		table_cell(table, "%" PRIu32, memory->imports);
 	}
@@ -62,6 +66,8 @@ static void registrations_json(cJSON *array, const Hccld__Control__ListReply *pa
 		json_number(object, "device", memory->device);
 		json_text(object, "tag", memory->tag);
 		json_text(object, "kind", kind_name(memory->kind));
+		json_number(object, "segment", memory->segment);
+		json_number(object, "offset", memory->offset);
 		json_number(object, "bytes", memory->bytes);
 		json_number(object, "channels", memory->imports);
 		json_append(array, object);

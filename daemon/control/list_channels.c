@@ -209,6 +209,8 @@ static bool list_registration(struct page *page, uint64_t id, void *object)
 	message->device = rank->context->device;
 	message->kind = segment ? segment->kind : SEGMENT_DEVICE;
 	message->tag = (char *)registration->tag;
+	message->segment = registration->segment;
+	message->offset = registration->offset;
 	message->bytes = registration->bytes;
 	message->imports = registration->channel_count;
 	return page_add(page, &message->base, id);

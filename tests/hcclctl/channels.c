@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * channels FILE: two ranks have a channel with a region of memory and three notifies each; rank 0 waits for another one, for which nobody
- * comes. Says "waiting", destroys the channel at SIGUSR1, and ends when it is told to.
+ * channels FILE: two ranks have a channel with two regions of memory under one tag and three notifies each; rank 0 waits for another one,
+ * for which nobody comes. Says "waiting", destroys the channel at SIGUSR1, and ends when it is told to.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -27,12 +27,12 @@ static void *wait_in_vain(void *argument)
 int main(int argc, char **argv)
 {
 	uint32_t rank = (uint32_t)atoi(getenv("RANK_ID"));
-	HcclMemHandle handle;
+	CommMem mem, part;
+	HcclMemHandle handles[2];
 	HcclChannelDesc desc;
 	ChannelHandle channel;
 	HcclRootInfo root;
 	pthread_t thread;
-	CommMem mem;
 	sigset_t set;
 	int number;
 
@@ -47,12 +47,17 @@ int main(int argc, char **argv)
 	mem.type = COMM_MEM_TYPE_DEVICE;
 	mem.size = 1 << 20;
 	TRY(aclrtMalloc(&mem.addr, mem.size, ACL_MEM_MALLOC_HUGE_FIRST));
-	TRY(HcclCommMemReg(comm, "area", &mem, &handle));
+	TRY(HcclCommMemReg(comm, "area", &mem, &handles[0]));
+	part = mem;
+	part.size = 1 << 12;
+	TRY(aclrtMalloc(&mem.addr, mem.size, ACL_MEM_MALLOC_HUGE_FIRST));
+	part.addr = (char *)mem.addr + (1 << 16);
+	TRY(HcclCommMemReg(comm, "area", &part, &handles[1]));
 	TRY(HcclChannelDescInit(&desc, 1));
 	desc.remoteRank = rank ^ 1;
 	desc.channelProtocol = COMM_PROTOCOL_UB_MEM;
-	desc.memHandles = &handle;
-	desc.memHandleNum = 1;
+	desc.memHandles = handles;
+	desc.memHandleNum = 2;
 	desc.notifyNum = 3;
 	TRY(HcclChannelAcquire(comm, COMM_ENGINE_AIV, &desc, 1, &channel));
 	if (rank == 0 && pthread_create(&thread, NULL, wait_in_vain, NULL) != 0)

@@ -159,12 +159,13 @@ class Streams(Case):
         for rank, pid in enumerate(pids):
             c = complete[rank]
             self.assertEqual((c["pid"], c["peer"], c["peer_pid"], c["engine"], c["protocol"], c["notifies"], c["peer_notifies"], c["regions"],
-                              c["bytes"], c["buffer"], c["reason"]), (pid, 1 - rank, pids[1 - rank], "AIV", "UB_MEM", 3, 3, 1, 1 << 20, 400 << 20, ""))
+                              c["bytes"], c["buffer"], c["reason"]),
+                             (pid, 1 - rank, pids[1 - rank], "AIV", "UB_MEM", 3, 3, 2, (1 << 20) + 4096, 400 << 20, ""))
         waits = [c for c in channels if c["state"] == "offered"][0]
         self.assertEqual((waits["rank"], waits["engine"], waits["protocol"], waits["buffer"]), (0, "CPU", "ROCE", 0))
         words = f"waits for the other end: rank 1 (pid {pids[1]}) lives and has offered only engine AIV with UB_MEM"
         self.assertEqual(waits["reason"], words)
-        self.assertRegex(self.ctl("channels").stdout, rf"0 +{pids[0]} +1 +{pids[1]} +AIV +UB_MEM +complete +3 +3 +400 MiB +1 +1 MiB")
+        self.assertRegex(self.ctl("channels").stdout, rf"0 +{pids[0]} +1 +{pids[1]} +AIV +UB_MEM +complete +3 +3 +400 MiB +2 +1\.0 MiB")
         ranks = [line.split()[1] for line in self.ctl("channels").stdout.splitlines()[1:] if line.split()[1] in ("0", "1")]
         self.assertEqual(ranks, ["0", "0", "1"])
         notifies = {n["rank"]: (n["pid"], n["comm_name"], n["peer"], n["purpose"]) for n in self.json("notifies")["notifies"]}
@@ -172,15 +173,23 @@ class Streams(Case):
             self.assertEqual(notifies[rank], (pid, complete[rank]["comm_name"], 1 - rank, "channel"))
             self.assertRegex(self.ctl("notifies").stdout, rf"{pid} +\S+ .* channel +{re.escape(complete[rank]['comm_name'])} +{rank} +{1 - rank} ")
         memory = self.json("mem")
-        self.assertEqual([(r["pid"], r["rank"], r["tag"], r["kind"], r["bytes"], r["channels"]) for r in memory["registrations"]],
-                         [(pid, pids.index(pid), "area", "device", 1 << 20, 1) for pid in [r["pid"] for r in memory["registrations"]]])
-        imports = {(i["pid"], i["what"]): (i["owner_pid"], i["kind"], i["bytes"], i["rank"], i["peer"], i["lingers"]) for i in memory["imports"]}
+        text = self.ctl("mem").stdout
         for rank, pid in enumerate(pids):
-            self.assertEqual(imports[pid, "area"], (pids[1 - rank], "device", 1 << 20, rank, 1 - rank, False))
-            self.assertEqual(imports[pid, "HCCL buffer"], (pids[1 - rank], "device", 400 << 20, rank, 1 - rank, False))
-            self.assertEqual(imports[pid, "notifies"], (pids[1 - rank], "notifies", 192, rank, 1 - rank, False))
+            regions = [r for r in memory["registrations"] if r["pid"] == pid]
+            self.assertEqual([(r["rank"], r["tag"], r["kind"], r["offset"], r["bytes"], r["channels"]) for r in regions],
+                             [(rank, "area", "device", 0, 1 << 20, 1), (rank, "area", "device", 1 << 16, 4096, 1)])
+            self.assertTrue(regions[0]["segment"] and regions[1]["segment"] and regions[0]["segment"] != regions[1]["segment"])
+            for r, size in zip(regions, ("1 MiB", "4 KiB")):
+                self.assertRegex(text, rf"{pid} +\S+ +{rank} +{r['registration']} +area +device +{r['segment']} +{r['offset']} +{size} +1\n")
+        imports = {(i["pid"], i["what"], i["bytes"]): (i["owner_pid"], i["kind"], i["rank"], i["peer"], i["lingers"])
+                   for i in memory["imports"]}
+        for rank, pid in enumerate(pids):
+            self.assertEqual(imports[pid, "area", 1 << 20], (pids[1 - rank], "device", rank, 1 - rank, False))
+            self.assertEqual(imports[pid, "area", 4096], (pids[1 - rank], "device", rank, 1 - rank, False))
+            self.assertEqual(imports[pid, "HCCL buffer", 400 << 20], (pids[1 - rank], "device", rank, 1 - rank, False))
+            self.assertEqual(imports[pid, "notifies", 192], (pids[1 - rank], "notifies", rank, 1 - rank, False))
         limits = {limit["name"]: limit for limit in self.json("limits")["tenants"][0]["limits"]}
-        self.assertEqual((limits["channels"]["used"], limits["registrations"]["used"]), (3, 2))
+        self.assertEqual((limits["channels"]["used"], limits["registrations"]["used"]), (3, 4))
         # a wait for a peer that does not come is told like any other
         status = wait_for(lambda: (lambda s: s if not s["healthy"] else None)(self.json("status")), "it is stuck")
         self.assertRegex(status["verdict"], rf"^stuck: HcclChannelAcquire: communicator \S+: rank 0 has waited \d+ ms; 1 of 1 channels "
@@ -195,7 +204,7 @@ class Streams(Case):
         dead = wait_for(lambda: [c for c in self.json("channels")["channels"] if c["state"] == "dead"], "the other end has gone")
         self.assertIn(f": rank 1, pid {pids[1]}, has closed its end; end this one with HcclChannelDestroy", dead[0]["reason"])
         closed = f"rank 1, pid {pids[1]}, has closed its end of the channel"
-        self.assertEqual([(i["lingers"], i["reason"]) for i in self.json("mem")["imports"]], [(True, closed)] * 3)
+        self.assertEqual([(i["lingers"], i["reason"]) for i in self.json("mem")["imports"]], [(True, closed)] * 4)
         self.assertRegex(self.ctl("mem").stdout, rf"{pids[0]} +- +device +1 MiB .* lingers +{closed}")
         # what the dead one had is gone, but still mapped by the other
         job[1].kill()
@@ -204,7 +213,7 @@ class Streams(Case):
         self.assertEqual((channels[0]["state"], channels[0]["rank"]), ("dead", 0))
         self.assertIn(f"rank 1, pid {pids[1]}, killed by signal 9", channels[0]["reason"])
         memory = self.json("mem")
-        self.assertEqual([(i["pid"], i["lingers"], "owner_pid" in i) for i in memory["imports"]], [(pids[0], True, False)] * 3)
+        self.assertEqual([(i["pid"], i["lingers"], "owner_pid" in i) for i in memory["imports"]], [(pids[0], True, False)] * 4)
         self.assertRegex(self.ctl("mem").stdout, rf"{pids[0]} +- +device +1 MiB .* lingers +rank 1, pid {pids[1]}, killed by signal 9")
         job[0].kill()
         job[0].wait()
