@@ -83,7 +83,8 @@ int command_channels(int argc, char **argv)
 			"The ends of channels (HcclChannelAcquire); a channel has two, one at each rank. STATE: offered waits\n"
 			"for the other end, REASON says what its rank does; complete; dead: the other end has gone, and this\n"
 			"one is to be destroyed. NOTIFIES are this end's, the rest is what it has of its peer: notifies, the\n"
-			"HCCL buffer, registered memory. Without being root you see your own.\n",
+			"HCCL buffer, registered memory; what is gone of that lingers in hcclctl mem, and does not count.\n"
+			"Without being root you see your own.\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__CHANNELS,
 		.feature = HCCLD_FEATURE_RESOURCES,
 		.name = "channels",

@@ -142,6 +142,8 @@ static char *channel_reason(struct request *request, const struct channel *chann
 static void add_brought(const struct channel *channel, Hccld__Control__Channel *message)
 {
 	list_for_each(struct segment, import, &channel->imports, channel_link) {
+		if (!import->origin)
+			continue; /* it lingers: list_imports() has it */
 		if (import->position == CHANNEL_BUFFER) {
 			message->buffer = import->memory.bytes;
 		} else if (import->position >= CHANNEL_MEMORIES) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * channels FILE: two ranks have a channel with two regions of memory under one tag and three notifies each; rank 0 waits for another one,
- * for which nobody comes. Says "waiting", destroys the channel at SIGUSR1, and ends when it is told to.
+ * for which nobody comes. Says "waiting", frees the memory of the second region at SIGUSR1, destroys the channel at the next one, and ends
+ * when it is told to.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -64,6 +65,8 @@ int main(int argc, char **argv)
 		return 1;
 	printf("waiting\n");
 	fflush(stdout);
+	sigwait(&set, &number);
+	TRY(aclrtFree(mem.addr));
 	sigwait(&set, &number);
 	TRY(HcclChannelDestroy(comm, &channel, 1));
 	pause();

@@ -199,12 +199,21 @@ class Streams(Case):
                          ("channel-acquire", 0, pids[0], 1, pids[1], complete[0]["comm_name"]))
         self.assertRegex(entry["reason"], r"^HcclChannelAcquire: communicator \S+: rank 0 has waited \d+ ms; 1 of 1 channels ")
         self.assertIn(" channels HcclChannelAcquire: ", self.ctl("waiting").stdout)
+        # a peer that frees one region
+        job[1].send_signal(signal.SIGUSR1)
+        lost = wait_for(lambda: [i for i in self.json("mem")["imports"] if i["lingers"]], "the region is gone")
+        self.assertEqual([(i["pid"], i["what"], i["bytes"]) for i in lost], [(pids[0], "area", 4096)])
+        ends = sorted((c["rank"], c["regions"], c["bytes"]) for c in self.json("channels")["channels"] if c["state"] == "complete")
+        self.assertEqual(ends, [(0, 1, 1 << 20), (1, 2, (1 << 20) + 4096)])
         # a peer that only closes its end
         job[1].send_signal(signal.SIGUSR1)
         dead = wait_for(lambda: [c for c in self.json("channels")["channels"] if c["state"] == "dead"], "the other end has gone")
         self.assertIn(f": rank 1, pid {pids[1]}, has closed its end; end this one with HcclChannelDestroy", dead[0]["reason"])
+        self.assertEqual([dead[0][n] for n in ("peer_notifies", "buffer", "regions", "bytes")], [0, 0, 0, 0])
         closed = f"rank 1, pid {pids[1]}, has closed its end of the channel"
-        self.assertEqual([(i["lingers"], i["reason"]) for i in self.json("mem")["imports"]], [(True, closed)] * 4)
+        imports = self.json("mem")["imports"]
+        self.assertEqual([i["lingers"] for i in imports], [True] * 4)
+        self.assertEqual([i["reason"] for i in imports if i["bytes"] != 4096], [closed] * 3)
         self.assertRegex(self.ctl("mem").stdout, rf"{pids[0]} +- +device +1 MiB .* lingers +{closed}")
         # what the dead one had is gone, but still mapped by the other
         job[1].kill()
