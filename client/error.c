@@ -79,24 +79,24 @@ static bool names_rank(const char *text)
 	return false;
 }
 
-/* About a peer; NULL: the cause is about none. */
+/* About a peer, by what it did: a text may name several ranks. NULL: the cause is about none. */
 static const char *peer_solution_of(enum cause cause, bool is_named)
 {
 	switch (cause) {
 	case CAUSE_PEER_LEFT:
-		return is_named ? "Let the rank named above keep the communicator, and its device, until all ranks are done with it." :
+		return is_named ? "Let the rank that left keep the communicator, and its device, until all ranks are done with it." :
 				  "Let all ranks keep the communicator, and its device, until all are done with it.";
 	case CAUSE_PEER_GAVE_UP:
-		return is_named ? "Look at the error of the rank named above: it is the cause." :
+		return is_named ? "Look at the error of the rank that gave up: it is the cause." :
 				  "Look at the errors of the other ranks: one of them is the cause.";
 	case CAUSE_PEER_MEMORY:
-		return is_named ? "Let the rank named above free its buffers after its streams were synchronized." :
+		return is_named ? "Let the rank whose memory it was free its buffers after its streams were synchronized." :
 				  "Let the process whose memory it is keep it until the others are done with it.";
 	case CAUSE_PEER_DEAD:
-		return is_named ? "Look at the output of the rank named above; its end is the cause." :
+		return is_named ? "Look at the output of the rank that ended; its end is the cause." :
 				  "Look at the output of the other ranks; the end of one of them is the cause.";
 	case CAUSE_EXEC_TIMEOUT:
-		return is_named ? "Look at what the rank named above does (its output, or a debugger); " WAITS_ARE_SHOWN "." :
+		return is_named ? "Look at what the rank that is waited for does (its output, or a debugger); " WAITS_ARE_SHOWN "." :
 				  "Look at what the other ranks do (their output, or a debugger); " WAITS_ARE_SHOWN ".";
 	default:
 		return NULL;

@@ -86,12 +86,14 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_solution(CAUSE_DAEMON_GONE, "hccld at /s has ended the session of this process: session ended by an administrator (uid 0)",
 		       "Ask that user");
 	check_solution(CAUSE_PEER_DEAD, "rank 1, pid 7, session ended by an administrator (uid 0)", "Ask that user");
-	check_solution(CAUSE_PEER_DEAD, "rank 1, pid 7, killed by signal 9", "output of the rank");
+	check_solution(CAUSE_PEER_DEAD, "communicator c: rank 0 cannot reach memory of rank 1: rank 1, pid 7, killed by signal 9",
+		       "output of the rank that ended;");
 	check_solution(CAUSE_DAEMON_GONE, "hccld at /s was stopped by SIGTERM (systemctl stop, say)", "Start hccld again");
 	check_solution(CAUSE_DAEMON_GONE, "no hccld answers at /etc/passwd: that is no socket", "unset it to get the default");
-	check_solution(CAUSE_PEER_GAVE_UP, "rank 1 has ended this operation with an error", "error of the rank");
-	check_solution(CAUSE_PEER_MEMORY, "rank 1 freed the memory it was sending", "after its streams were synchronized");
-	check_solution(CAUSE_PEER_LEFT, "rank 1 was destroyed with HcclCommDestroy while it was created", "keep the communicator");
+	check_solution(CAUSE_PEER_GAVE_UP, "rank 1 has ended this operation with an error", "error of the rank that gave up");
+	check_solution(CAUSE_PEER_MEMORY, "rank 1 freed the memory it was sending",
+		       "the rank whose memory it was free its buffers after its streams were synchronized");
+	check_solution(CAUSE_PEER_LEFT, "rank 1 was destroyed with HcclCommDestroy while it was created", "the rank that left keep the communicator");
 	check_solution(CAUSE_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used; raise [limits] memory_per_tenant",
 		       "Free memory that is not needed (hcclctl mem shows who holds how much), or raise [limits] memory_per_tenant.");
 	check_solution(CAUSE_HOST_MEMORY, "memory of uid 1000: 1 GiB of 1 GiB used; raise [limits] memory_per_tenant",
@@ -106,9 +108,9 @@ TEST(error_text_tells_what_to_do_in_this_situation)
 	check_solution(CAUSE_ARGUMENT, "pid 7 cannot join as rank 1: rank 1 is already taken by pid 6", "check RANK_ID");
 	check_solution(CAUSE_ARGUMENT, "rank 1 is already taken by pid 6: communicator c is complete, another one needs a new root info",
 		       "HcclGetRootInfo");
-	check_solution(CAUSE_EXEC_TIMEOUT, "rank 1 did not post its side", "what the rank named above does");
-	check_solution(CAUSE_PEER_MEMORY, "rank 1 has freed it", "the rank named above");
-	/* nobody is named above */
+	check_solution(CAUSE_EXEC_TIMEOUT, "rank 0 waited 9 ms to send to rank 1: it did not post its side",
+		       "what the rank that is waited for does");
+	/* no rank is named */
 	check_solution(CAUSE_PEER_MEMORY, "the memory was imported from pid 4, which has freed it", "the process whose memory it is");
 	check_solution(CAUSE_PEER_DEAD, "the process of a peer rank has ended", "of the other ranks");
 	check_solution(CAUSE_PEER_LEFT, "gone", "Let all ranks keep");
