@@ -230,12 +230,12 @@ HcommResult HcommThreadAlloc(CommEngine engine, uint32_t threadNum,
 	r = engine_check(__func__, "engine", engine);
 	if (r == 0 && (threadNum == 0 || threadNum > HCCLD_THREADS_PER_CALL))
 		r = argument_error(__func__, "threadNum", threadNum, "1 to 1000");
-	for (uint32_t i = 0; r == 0 && i < threadNum; i++)
-		if (notifyNumPerThread[i] > THREAD_NOTIFIES_MAX)
-			r = hccld_error(CAUSE_ARGUMENT, "%s: notifyNumPerThread[%u] is %u; expected at most %u", __func__, i,
-					notifyNumPerThread[i], THREAD_NOTIFIES_MAX);
+	/* one number for all, as in CANN 9.0: programs pass the address of a variable */
+	if (r == 0 && *notifyNumPerThread > THREAD_NOTIFIES_MAX)
+		r = hccld_error(CAUSE_ARGUMENT, "%s: *notifyNumPerThread is %u; expected at most %u", __func__, *notifyNumPerThread,
+				THREAD_NOTIFIES_MAX);
 	if (r == 0)
-		r = hccld_threads_allocate((uint32_t)engine, threadNum, notifyNumPerThread, threads);
+		r = hccld_threads_allocate((uint32_t)engine, threadNum, *notifyNumPerThread, threads);
 	return API(r);
 }
 

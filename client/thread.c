@@ -364,10 +364,10 @@ void hccld_thread_release(struct hccld_thread *thread)
 
 /* ---- of devices ---- */
 
-int hccld_threads_allocate(uint32_t engine, uint32_t count, const uint32_t *notify_counts, uint64_t *ret_handles)
+int hccld_threads_allocate(uint32_t engine, uint32_t count, uint32_t notify_count, uint64_t *ret_handles)
 {
 	struct hccld_thread *made[HCCLD_THREADS_PER_CALL];
-	struct wish wish = { .kind = HCCLD_THREAD_FREE, .engine = engine };
+	struct wish wish = { .kind = HCCLD_THREAD_FREE, .engine = engine, .notify_count = notify_count };
 	uint32_t made_count = 0;
 	int cancel, r;
 
@@ -377,7 +377,6 @@ int hccld_threads_allocate(uint32_t engine, uint32_t count, const uint32_t *noti
 	wish.context_id = wish.context->id;
 	cancel = hccld_threads_lock();
 	while (r == 0 && made_count < count) {
-		wish.notify_count = notify_counts[made_count];
 		r = thread_new(&wish, &made[made_count]);
 		made_count += r == 0;
 	}

@@ -70,8 +70,8 @@ int hccld_thread_acquire_stream(struct hccld_comm *comm, const char *function, u
 /* The thread for @use, the same at each call; it gets the notifies that it lacks, too. */
 int hccld_thread_acquire_dedicated(struct hccld_comm *comm, const char *function, uint32_t engine, int32_t use, uint32_t notify_count,
 				   uint64_t *ret_handle);
-/* Without a communicator, on the current device. */
-int hccld_threads_allocate(uint32_t engine, uint32_t count, const uint32_t *notify_counts, uint64_t *ret_handles);
+/* Without a communicator, on the current device, with @notify_count notifies each. */
+int hccld_threads_allocate(uint32_t engine, uint32_t count, uint32_t notify_count, uint64_t *ret_handles);
 /* Threads of hccld_threads_allocate(): all or, with -ENOENT, none. Waits for what is queued. */
 int hccld_threads_free(const uint64_t *handles, uint32_t count);
 /* A thread of the library's own; that for waits is the caller's until hccld_thread_release(). Pinned. */

@@ -44,8 +44,8 @@ HcommResult HcommMemImport(EndpointHandle endpointHandle, const void *memDesc, u
 HcommResult HcommMemUnimport(EndpointHandle endpointHandle, const void *memDesc, uint32_t descLen);
 
 /*
- * Creates @threadNum (1 to 1000) queues; notifyNumPerThread[i] (at most 64) notifies for each.
- * Both arrays have threadNum elements. HCCL_E_PARA: out of range.
+ * Creates @threadNum (1 to 1000) queues in threads[0] and on, with *notifyNumPerThread (at most 64)
+ * notifies each: one number for all is read, as by CANN 9.0. HCCL_E_PARA: out of range.
  */
 HcommResult HcommThreadAlloc(CommEngine engine, uint32_t threadNum,
 		const uint32_t *notifyNumPerThread, ThreadHandle *threads);
