@@ -13,9 +13,8 @@
  * A notify is binary: recorded twice before a wait, it is recorded once, and the second is lost. Who
  * records it often waits for an answer in between.
  *
- * Reductions: HCOMM_REDUCE_SUM, MAX and MIN of INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32,
- * UINT64, FP16, BFP16, FP32 and FP64, at multiples of the element's size; others give
- * HCCL_E_NOT_SUPPORT.
+ * Reductions: HCOMM_REDUCE_SUM, MAX and MIN of INT8, INT16, INT32, FP16, BFP16 and FP32, at multiples
+ * of the element's size; other types and operations give HCCL_E_PARA.
  */
 #pragma once
 
