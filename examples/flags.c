@@ -32,6 +32,7 @@ static void exchange(uint32_t block, uint32_t block_count, void *data)
 	const struct arguments *arguments = data;
 	struct area *mine = arguments->areas[arguments->rank], *theirs = arguments->areas[block];
 
+	(void)block_count;
 	theirs->from[arguments->rank].number = 100 * arguments->turn + arguments->rank;
 	/* release: who sees the flag sees the number */
 	atomic_store_explicit(&theirs->from[arguments->rank].flag, arguments->turn, memory_order_release);
