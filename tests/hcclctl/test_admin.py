@@ -217,8 +217,8 @@ class Streams(Case):
         self.assertRegex(self.ctl("mem").stdout, rf"{pids[0]} +- +device +1 MiB .* lingers +{closed}")
         # what the dead one had is gone, but still mapped by the other
         job[1].kill()
-        job[1].wait()
         channels = wait_for(lambda: (lambda c: c if len(c) == 1 else None)(self.json("channels")["channels"]), "its ends are gone")
+        job[1].wait()  # not before: how it ended is known as long as nobody has asked for it
         self.assertEqual((channels[0]["state"], channels[0]["rank"]), ("dead", 0))
         self.assertIn(f"rank 1, pid {pids[1]}, killed by signal 9", channels[0]["reason"])
         memory = self.json("mem")
