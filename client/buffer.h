@@ -56,8 +56,14 @@ struct hccld_allocation {
 	uint8_t extra; /* of @bytes: nobody has asked for them */
 	int32_t device;
 	enum hccld_memory memory;
+	bool is_mapping; /* of hccld_buffer_add() */
 };
 bool hccld_buffer_look(const void *address, struct hccld_allocation *ret_allocation);
+/*
+ * For an address in none: the allocation or mapping in whose guard (mapping.h) it is, behind the end or before the start. @bytes 0: only
+ * what small allocations share is known.
+ */
+bool hccld_buffer_look_beside(const void *address, struct hccld_allocation *ret_allocation);
 /* " (with 60 more than the 100 that were asked for)", or "": why an allocation is longer than the program knows. */
 #define HCCLD_EXTRA_TEXT 80
 const char *hccld_buffer_extra_text(const void *address, char buffer[HCCLD_EXTRA_TEXT]);

@@ -15,6 +15,7 @@
 
 #include "client/buffer.h"
 #include "client/error.h"
+#include "client/mapping.h"
 #include "client/slab.h"
 #include "proto/limits.h"
 
@@ -289,9 +290,8 @@ int hccld_buffer_range(const void *address, void **ret_start, uint64_t *ret_byte
 	return r;
 }
 
-static bool look_once(uint64_t address, struct hccld_allocation *ret_allocation)
+static bool look_in(uint64_t address, const struct record *record, struct hccld_allocation *ret_allocation)
 {
-	struct record *record = hccld_index_find(address);
 	uint64_t start, first = 0, bytes;
 	struct slab *slab;
 	uint8_t extra;
@@ -305,11 +305,39 @@ static bool look_once(uint64_t address, struct hccld_allocation *ret_allocation)
 		bytes = 0;
 	extra = atomic_load_explicit(slab ? &slab->extra[first / SLAB_GRANULE] : &record->extra, memory_order_acquire);
 	*ret_allocation = (struct hccld_allocation){ (void *)(uintptr_t)(start + first), bytes, extra, record->device,
-						     (enum hccld_memory)atomic_load_explicit(&record->memory, memory_order_acquire) };
+						     (enum hccld_memory)atomic_load_explicit(&record->memory, memory_order_acquire),
+						     atomic_load_explicit(&record->is_mapping, memory_order_acquire) };
 	return true;
 }
 
-bool hccld_buffer_look(const void *address, struct hccld_allocation *ret_allocation)
+static bool look_once(uint64_t address, struct hccld_allocation *ret_allocation)
+{
+	return look_in(address, hccld_index_find(address), ret_allocation);
+}
+
+static bool look_beside_once(uint64_t address, struct hccld_allocation *ret_allocation)
+{
+	const uint32_t position = index_position(address);
+	struct record *before = position ? record_at(position - 1) : NULL;
+	struct record *after = position < atomic_load_explicit(&order_count, memory_order_acquire) ? record_at(position) : NULL;
+	uint64_t start, size;
+
+	if (before) {
+		start = atomic_load_explicit(&before->start, memory_order_acquire);
+		size = atomic_load_explicit(&before->size, memory_order_acquire);
+		if (address - start >= size && address - start - size < HCCLD_GUARD)
+			return look_in(atomic_load_explicit(&before->slab, memory_order_acquire) ? start + size - 1 : start, before,
+				       ret_allocation);
+	}
+	if (after) {
+		start = atomic_load_explicit(&after->start, memory_order_acquire);
+		if (start > address && start - address <= HCCLD_GUARD)
+			return look_in(start, after, ret_allocation);
+	}
+	return false;
+}
+
+static bool look(bool (*once)(uint64_t, struct hccld_allocation *), const void *address, struct hccld_allocation *ret_allocation)
 {
 	for (int i = 0; i < LOOKS_MAX; i++) {
 		uint32_t before = atomic_load_explicit(&version, memory_order_acquire);
@@ -317,11 +345,21 @@ bool hccld_buffer_look(const void *address, struct hccld_allocation *ret_allocat
 
 		if (before & 1)
 			continue;
-		found = look_once((uint64_t)(uintptr_t)address, ret_allocation);
+		found = once((uint64_t)(uintptr_t)address, ret_allocation);
 		if (atomic_load_explicit(&version, memory_order_relaxed) == before)
 			return found;
 	}
 	return false;
+}
+
+bool hccld_buffer_look(const void *address, struct hccld_allocation *ret_allocation)
+{
+	return look(look_once, address, ret_allocation);
+}
+
+bool hccld_buffer_look_beside(const void *address, struct hccld_allocation *ret_allocation)
+{
+	return look(look_beside_once, address, ret_allocation);
 }
 
 const char *hccld_buffer_extra_text(const void *address, char buffer[HCCLD_EXTRA_TEXT])

@@ -10,6 +10,7 @@
 #include "client/comm.h"
 #include "client/environment.h"
 #include "client/error.h"
+#include "client/mapping.h"
 #include "client/session.h"
 #include "client/strict.h"
 #include "proto/channel.h"
@@ -208,13 +209,9 @@ static int memory_map(struct hccld_session *session, const Hccld__Control__Chann
 		return r;
 	if (call.fd_count != 1)
 		return malformed("a request for a peer's memory");
-	memory->base = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED, call.fds[0], (off_t)(message->offset - lead));
-	if (memory->base != MAP_FAILED) {
-		(void)madvise(memory->base, memory->size, MADV_DONTFORK);
-		(void)madvise(memory->base, memory->size, MADV_DONTDUMP);
-		if (!message->kind)
-			r = hccld_strict_protect(memory->base, memory->size);
-	}
+	memory->base = hccld_mapping_new(call.fds[0], message->offset - lead, memory->size, PROT_READ | PROT_WRITE);
+	if (memory->base && !message->kind)
+		r = hccld_strict_protect(memory->base, memory->size);
 	return r;
 }
 
@@ -243,14 +240,12 @@ static int memory_take(struct hccld_session *session, struct hccld_channel *chan
 		}
 	}
 	if (!channel->is_mapped || is_lost) {
-		memory->base = mmap(NULL, memory->size, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (is_lost && channel->is_mapped && memory->base != MAP_FAILED && !message->kind)
+		memory->base = hccld_mapping_new(-1, 0, memory->size, access);
+		if (is_lost && channel->is_mapped && memory->base && !message->kind)
 			r = hccld_strict_protect(memory->base, memory->size);
 	}
-	if (r == 0 && memory->base == MAP_FAILED) {
-		memory->base = NULL;
+	if (r == 0 && !memory->base)
 		r = hccld_error(CAUSE_HOST_MEMORY, "no addresses for %llu bytes of a peer: %s", (unsigned long long)memory->size, strerror(errno));
-	}
 	if (r < 0)
 		return r;
 	memory->start = (char *)memory->base + lead;

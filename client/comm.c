@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "client/channel.h"
@@ -25,6 +24,7 @@
 #include "client/engine_context.h"
 #include "client/environment.h"
 #include "client/error.h"
+#include "client/mapping.h"
 #include "client/rank_graph.h"
 #include "client/registration.h"
 #include "client/stream.h"
@@ -142,7 +142,7 @@ void hccld_comm_place_free(struct hccld_comm *comm)
 	hccld_engine_contexts_end(comm);
 	hccld_comm_buffer_end(comm);
 	if (comm->region)
-		munmap((void *)comm->region, comm->region_size);
+		hccld_mapping_free(comm->region, comm->region_size);
 	free(comm->open[0]);
 	free(comm->open[1]);
 	free(comm->dead_known);

@@ -9,6 +9,7 @@
 #include "client/comm_table.h"
 #include "client/environment.h"
 #include "client/error.h"
+#include "client/mapping.h"
 #include "proto/cleanup.h"
 #include "proto/control.pb-c.h"
 #include "proto/feature.h"
@@ -191,14 +192,11 @@ static const Hccld__Control__JoinCommReply *join_reply(const struct join *join)
 
 static int region_map(struct hccld_comm *comm, int fd)
 {
-	const struct comm_region *region;
-	uint64_t size = comm_region_size(comm->size);
+	const uint64_t size = comm_region_size(comm->size);
+	const struct comm_region *region = hccld_mapping_new(fd, 0, size, PROT_READ);
 
-	region = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	if (region == MAP_FAILED)
+	if (!region)
 		return hccld_error(CAUSE_SYSTEM_CALL, "cannot map the region of communicator %s: %s", comm->name, strerror(errno));
-	/* the child of a fork has nothing to do with it */
-	madvise((void *)region, size, MADV_DONTFORK);
 	comm->region = region;
 	comm->region_size = size;
 	if (region->magic != COMM_REGION_MAGIC || region->version != COMM_REGION_VERSION || region->size != comm->size)

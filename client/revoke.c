@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "client/kernel.h"
+#include "client/mapping.h"
 #include "client/strict.h"
 
 void hccld_revoke(void *base, uint64_t size, bool is_device)
@@ -21,7 +22,7 @@ void hccld_revoke(void *base, uint64_t size, bool is_device)
 static void unmap(void *base, uint64_t size)
 {
 	hccld_strict_forget(base, size);
-	munmap(base, size);
+	hccld_mapping_free(base, size);
 }
 
 void hccld_revoked_unmap(void *base, uint64_t size)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /*
- * Puts zeros of this process in the place of the mapping at @base, whole pages. When it returns no thread of this process can load or
+ * Puts zeros of this process in the place of what hccld_mapping_new() has mapped at @base, whole pages. When it returns no thread of this process can load or
  * store anything of the owner through these addresses. @is_device: hccld_strict_protect() was called for it.
  */
 void hccld_revoke(void *base, uint64_t size, bool is_device);

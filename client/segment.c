@@ -5,13 +5,14 @@
 #include <sys/mman.h>
 
 #include "client/error.h"
+#include "client/mapping.h"
 #include "client/strict.h"
 
 void hccld_segment_unmap(struct hccld_segment *segment)
 {
 	if (segment->base) {
 		hccld_strict_forget(segment->base, segment->size);
-		munmap(segment->base, segment->size);
+		hccld_mapping_free(segment->base, segment->size);
 	}
 	segment->base = NULL;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/error.h"
+#include "client/mapping.h"
 #include "proto/cleanup.h"
 #include "proto/feature.h"
 
@@ -60,14 +61,12 @@ int hccld_map(int fd, uint64_t size, int protection, void **ret_memory)
 		return hccld_error(CAUSE_PROTOCOL,
 				   "shared memory from hccld is too small: %lld bytes for %llu",
 				   (long long)st.st_size, (unsigned long long)size);
-	memory = mmap(NULL, size, protection, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
+	memory = hccld_mapping_new(fd, 0, size, protection);
+	if (!memory)
 		return hccld_error(
 			CAUSE_HOST_MEMORY,
 			"cannot map %llu bytes: %s (address space: ulimit -v, number of mappings: vm.max_map_count)",
 			(unsigned long long)size, strerror(errno));
-	madvise(memory, size, MADV_DONTFORK);
-	madvise(memory, size, MADV_DONTDUMP);
 	*ret_memory = memory;
 	return 0;
 }
@@ -75,11 +74,11 @@ int hccld_map(int fd, uint64_t size, int protection, void **ret_memory)
 static void session_unmap(struct hccld_session *half)
 {
 	if (half->region)
-		munmap(half->region, SESSION_REGION_SIZE);
+		hccld_mapping_free(half->region, SESSION_REGION_SIZE);
 	if (half->yard)
-		munmap(half->yard, sizeof(struct yard));
+		hccld_mapping_free(half->yard, sizeof(struct yard));
 	if (half->beacon)
-		munmap((void *)(uintptr_t)half->beacon, sizeof(struct beacon));
+		hccld_mapping_free(half->beacon, sizeof(struct beacon));
 	hccld_connection_free(half->connection);
 	memset(half, 0, sizeof(*half));
 }

@@ -44,8 +44,8 @@ struct hccld_session {
 };
 
 /*
- * Maps shared memory that came as @fd (which stays the caller's) and keeps it out of forked children and core dumps. -EPROTO if it is
- * smaller than @size; text set.
+ * Maps shared memory that came as @fd (which stays the caller's); hccld_mapping_free() unmaps it. -EPROTO if it is smaller than @size; text
+ * set.
  */
 int hccld_map(int fd, uint64_t size, int protection, void **ret_memory);
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "client/error.h"
+#include "client/mapping.h"
 #include "client/share.h"
 #include "client/strict.h"
 #include "proto/notify.h"
@@ -48,21 +49,18 @@ static int imported_map(const Hccld__Control__ImportMemoryReply *reply, int fd,
 {
 	const uint64_t lead = reply->offset % PAGE;
 	const uint64_t size = (lead + reply->bytes + PAGE - 1) / PAGE * PAGE;
-	void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-			  (off_t)(reply->offset - lead));
+	void *base = hccld_mapping_new(fd, reply->offset - lead, size, PROT_READ | PROT_WRITE);
 	int r;
 
-	if (base == MAP_FAILED)
+	if (!base)
 		return hccld_error(CAUSE_HOST_MEMORY,
 				   "cannot map %llu bytes of another process: %s",
 				   (unsigned long long)size, strerror(errno));
 	r = reply->kind ? 0 : hccld_strict_protect(base, size);
 	if (r < 0) {
-		munmap(base, size);
+		hccld_mapping_free(base, size);
 		return r;
 	}
-	(void)madvise(base, size, MADV_DONTFORK);
-	(void)madvise(base, size, MADV_DONTDUMP);
 	imported->segment.base = base;
 	imported->segment.size = size;
 	imported->start = (char *)base + lead;

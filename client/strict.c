@@ -131,8 +131,9 @@ static void line_add_import(struct line *line, const struct hccld_lost *lost)
 	line_add_loss(line, &lost->loss);
 }
 
-/* What was touched. */
+/* What was touched, or in whose guard. */
 struct touched {
+	bool is_beside;
 	struct hccld_allocation allocation;
 	bool is_peer;				/* memory that a channel has brought */
 	struct hccld_channel_owner owner;
@@ -140,33 +141,65 @@ struct touched {
 	struct hccld_lost import;
 };
 
-static void tell(const void *address, const struct touched *touched)
+/* Nothing is there, for nobody. */
+static void line_add_beside(struct line *line, const void *address, const struct hccld_allocation *allocation)
+{
+	const uint64_t asked = allocation->bytes - allocation->extra;
+	const bool is_before = (uintptr_t)address < (uintptr_t)allocation->start;
+
+	line_add(line, "hccld: the program touches ");
+	line_add_number(line, (uintptr_t)address, 16);
+	if (!allocation->bytes) {
+		line_add(line, ", beside memory that small allocations of aclrtMalloc share,");
+		return;
+	}
+	line_add(line, ", ");
+	line_add_number(line, is_before ? (uintptr_t)allocation->start - (uintptr_t)address : (uintptr_t)address - (uintptr_t)allocation->start - asked,
+			10);
+	line_add(line, is_before ? " bytes before the start" : " bytes behind the end");
+	line_add(line, allocation->is_mapping ? " of device memory of " : " of the allocation of ");
+	line_add_number(line, asked, 10);
+	line_add(line, allocation->is_mapping ? " bytes mapped at " : " bytes by aclrtMalloc at ");
+	line_add_number(line, (uintptr_t)allocation->start, 16);
+}
+
+static void line_add_touched(struct line *line, const void *address, const struct touched *touched)
 {
 	const struct hccld_allocation *allocation = &touched->allocation;
+
+	line_add(line, "hccld: the program touches device memory at ");
+	line_add_number(line, (uintptr_t)address, 16);
+	if (allocation->bytes) {
+		line_add(line, ", byte ");
+		line_add_number(line, (uintptr_t)address - (uintptr_t)allocation->start, 10);
+		line_add(line, " of ");
+		line_add_number(line, allocation->bytes - allocation->extra, 10);
+		line_add_extra(line, address, allocation);
+		line_add(line, touched->is_peer || touched->is_import ? " mapped at " : " allocated at ");
+		line_add_number(line, (uintptr_t)allocation->start, 16);
+	} else {
+		line_add(line, ", which is not allocated (freed, or behind the end of an allocation),");
+	}
+}
+
+static void tell(const void *address, const struct touched *touched)
+{
 	struct line line = { .length = 0 };
 
-	line_add(&line, "hccld: the program touches device memory at ");
-	line_add_number(&line, (uintptr_t)address, 16);
-	if (allocation->bytes) {
-		line_add(&line, ", byte ");
-		line_add_number(&line, (uintptr_t)address - (uintptr_t)allocation->start, 10);
-		line_add(&line, " of ");
-		line_add_number(&line, allocation->bytes - allocation->extra, 10);
-		line_add_extra(&line, address, allocation);
-		line_add(&line, touched->is_peer || touched->is_import ? " mapped at " : " allocated at ");
-		line_add_number(&line, (uintptr_t)allocation->start, 16);
-	} else {
-		line_add(&line, ", which is not allocated (freed, or behind the end of an allocation),");
-	}
+	if (touched->is_beside)
+		line_add_beside(&line, address, &touched->allocation);
+	else
+		line_add_touched(&line, address, touched);
 	if (touched->is_peer) {
 		line_add_owner(&line, &touched->owner);
 	} else if (touched->is_import) {
 		line_add_import(&line, &touched->import);
 	} else {
 		line_add(&line, " on device ");
-		line_add_number(&line, (uint64_t)allocation->device, 10);
+		line_add_number(&line, (uint64_t)touched->allocation.device, 10);
 	}
-	line_add(&line, "; HCCLD_STRICT_DEVICE forbids that to host code: copy with aclrtMemcpy, or touch it in a host kernel\n");
+	line_add(&line, touched->is_beside ? "; nothing is there, for host kernels neither\n" :
+					     "; HCCLD_STRICT_DEVICE forbids that to host code: copy with aclrtMemcpy, or touch it in a host kernel\n");
 	if (write(STDERR_FILENO, line.text, line.length) < 0) {
 		/* nobody reads it */
 	}
@@ -174,10 +207,19 @@ static void tell(const void *address, const struct touched *touched)
 
 static void lost_as_allocation(const struct hccld_lost *lost, struct hccld_allocation *ret_allocation)
 {
-	*ret_allocation = (struct hccld_allocation){ lost->start, lost->bytes, 0, -1, HCCLD_MEMORY_DEVICE };
+	*ret_allocation = (struct hccld_allocation){ lost->start, lost->bytes, 0, -1, HCCLD_MEMORY_DEVICE, true };
 }
 
-/* Is it device memory? What is lost is in the index of buffers no more. */
+static bool look_beside(const void *address, struct touched *touched)
+{
+	const struct hccld_allocation *allocation = &touched->allocation;
+
+	touched->is_beside = hccld_buffer_look_beside(address, &touched->allocation) && allocation->memory == HCCLD_MEMORY_DEVICE;
+	touched->is_peer = touched->is_beside && allocation->is_mapping && hccld_channel_look(allocation->start, &touched->owner);
+	return touched->is_beside;
+}
+
+/* Is it device memory, or beside it? What is lost is in the index of buffers no more. */
 static bool look(const void *address, struct touched *ret_touched)
 {
 	*ret_touched = (struct touched){ 0 };
@@ -193,7 +235,7 @@ static bool look(const void *address, struct touched *ret_touched)
 	ret_touched->is_import = hccld_share_look(address, &ret_touched->import);
 	if (ret_touched->is_import)
 		lost_as_allocation(&ret_touched->import, &ret_touched->allocation);
-	return ret_touched->is_import;
+	return ret_touched->is_import || look_beside(address, ret_touched);
 }
 
 static void call_previous(int number, siginfo_t *info, void *context)

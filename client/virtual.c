@@ -17,6 +17,7 @@
 
 #include "client/device.h"
 #include "client/error.h"
+#include "client/mapping.h"
 #include "client/registration.h"
 #include "client/strict.h"
 
@@ -50,6 +51,7 @@ struct range {
 	struct range *next;
 	char *base;
 	uint64_t bytes;
+	uint64_t guard; /* before and behind it, reserved as well */
 	struct mapping *mappings;
 };
 
@@ -78,6 +80,8 @@ int hccld_virtual_reserve(uint64_t bytes, uint64_t alignment, void *expected, vo
 {
 	const uint64_t align = alignment ? alignment : ALIGNMENT;
 	struct range *range;
+	/* a program that says where may want the range to end where another one begins */
+	const uint64_t guard = expected ? 0 : HCCLD_GUARD;
 	uint64_t slack, lead;
 	char *base;
 
@@ -92,7 +96,7 @@ int hccld_virtual_reserve(uint64_t bytes, uint64_t alignment, void *expected, vo
 	range = calloc(1, sizeof(*range));
 	if (!range)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory to reserve addresses");
-	base = map_nothing(expected, bytes + slack, 0);
+	base = map_nothing(expected, bytes + slack + 2 * guard, 0);
 	if (base == MAP_FAILED) {
 		free(range);
 		return hccld_error(CAUSE_HOST_MEMORY,
@@ -100,13 +104,14 @@ int hccld_virtual_reserve(uint64_t bytes, uint64_t alignment, void *expected, vo
 				   " bytes of addresses: %s (address space: ulimit -v)",
 				   bytes, strerror(errno));
 	}
-	lead = (align - (uint64_t)(uintptr_t)base % align) % align;
+	lead = (align - ((uint64_t)(uintptr_t)base + guard) % align) % align;
 	if (lead)
 		munmap(base, lead);
 	if (slack > lead)
-		munmap(base + lead + bytes, slack - lead);
-	range->base = base + lead;
+		munmap(base + lead + bytes + 2 * guard, slack - lead);
+	range->base = base + lead + guard;
 	range->bytes = bytes;
+	range->guard = guard;
 	pthread_mutex_lock(&mutex);
 	range->next = ranges;
 	ranges = range;
@@ -143,7 +148,7 @@ int hccld_virtual_release(void *base)
 			CAUSE_ARGUMENT,
 			"aclrtReleaseMemAddress: %p is not the start of a range that aclrtReserveMemAddress returned",
 			base);
-	munmap(range->base, range->bytes);
+	munmap(range->base - range->guard, range->bytes + 2 * range->guard);
 	free(range);
 	return 0;
 }

@@ -101,6 +101,62 @@ static void process_end(pid_t pid, int expected)
 	check_eq_int(status, expected);
 }
 
+/* ---- a loop that goes on behind its memory ---- */
+
+#define LARGE (4u << 20)
+
+struct span {
+	char *memory;
+	uint64_t bytes;
+};
+
+static void fill(uint32_t block, uint32_t blocks, void *args)
+{
+	const struct span *span = args;
+
+	for (uint64_t i = block; i < span->bytes; i += blocks)
+		span->memory[i] = 0x55;
+}
+
+static const char *memory_end;
+
+/* Stores are in order: the first address that is not there is the only one that was wrong. */
+static void fault(int number, siginfo_t *info, void *context)
+{
+	const char *address = info->si_addr;
+
+	_exit(address >= memory_end && address <= memory_end + 4096 ? 17 : 18);
+}
+
+static void fill_and_more(void)
+{
+	const struct sigaction action = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO };
+	struct span spans[3];
+
+	check_ok(aclrtSetDevice(0));
+	for (int i = 0; i < 3; i++) {
+		spans[i].bytes = LARGE;
+		check_ok(aclrtMalloc((void **)&spans[i].memory, LARGE, ACL_MEM_MALLOC_HUGE_FIRST));
+	}
+	for (int i = 0; i < 3; i++)
+		check_ok(HccldLaunchHostKernel(fill, 2, &spans[i], sizeof(spans[i]), NULL));
+	check_ok(aclrtSynchronizeStream(NULL));
+	check_eq_int(sigaction(SIGSEGV, &action, NULL), 0);
+	memory_end = spans[1].memory + LARGE + 1; /* aclrtMalloc() adds 32 bytes */
+	spans[1].bytes += 65536;
+	check_ok(HccldLaunchHostKernel(fill, 1, &spans[1], sizeof(spans[1]), NULL));
+	(void)aclrtSynchronizeStream(NULL);
+}
+
+TEST(a_kernel_that_runs_beyond_the_end_of_memory_ends_the_program)
+{
+	struct private_daemon daemon;
+
+	check_eq_int(private_daemon_start(&daemon, NULL, NULL), 0);
+	process_end(process_start(fill_and_more), 17 << 8);
+	check_eq_int(private_daemon_stop(&daemon), 0);
+}
+
 static void take_all(void)
 {
 	_Atomic uint32_t runs = 0, *at = &runs;

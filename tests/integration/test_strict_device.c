@@ -46,18 +46,29 @@ static int run_child(void (*body)(void), char *text, size_t size)
 	return status;
 }
 
-static void check_ends(void (*body)(void), const char *part)
+static void check_ends_so(void (*body)(void), const char *part, const char *last)
 {
 	char text[16384];
 	int status = run_child(body, text, sizeof(text));
 
 	check_str_contains(text, part);
-	check_str_contains(text, "HCCLD_STRICT_DEVICE forbids that to host code: copy with aclrtMemcpy, or touch it in a host kernel\n");
+	check_str_contains(text, last);
 #ifdef __SANITIZE_ADDRESS__
 	check_ne_int(status, 0); /* its handler comes next */
 #else
 	check(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 #endif
+}
+
+static void check_ends(void (*body)(void), const char *part)
+{
+	check_ends_so(body, part, "HCCLD_STRICT_DEVICE forbids that to host code: copy with aclrtMemcpy, or touch it in a host kernel\n");
+}
+
+/* Nothing is there, for nobody. */
+static void check_ends_beside(void (*body)(void), const char *part)
+{
+	check_ends_so(body, part, "; nothing is there, for host kernels neither\n");
 }
 
 static unsigned char *device_make(int32_t device, size_t size)
@@ -166,10 +177,33 @@ static void touch_after_kernel(void)
 	touch(memory + 3);
 }
 
+static void touch_end(uint32_t block, uint32_t blocks, void *args)
+{
+	touch(*(unsigned char **)args);
+}
+
+static void kernel_touches_behind(void)
+{
+	unsigned char *memory = device_make(2, 4 << 20) + (4 << 20) + 5000;
+
+	check_ok(HccldLaunchHostKernel(touch_end, 1, &memory, sizeof(memory), NULL));
+	aclrtSynchronizeStream(NULL);
+}
+
+static void touch_behind_large(void)
+{
+	touch(device_make(1, 4 << 20) + (4 << 20) + 65536);
+}
+
+static void touch_before_large(void)
+{
+	touch(device_make(1, 4 << 20) - 65536);
+}
+
 /* ---- memory of a peer ---- */
 
 static HcclComm comms[2];
-static bool touches_buffer;
+static bool touches_buffer, touches_end;
 /* What rank 1 does before rank 0 touches its memory; NULL: nothing. */
 static void (*end_it)(uint32_t rank, ChannelHandle channel, void *memory);
 static _Atomic bool is_acquired, has_ended;
@@ -213,6 +247,8 @@ static void *acquire_and_touch(void *arg)
 	/* the first call that hears of it */
 	if (end_it)
 		check_ne_int(aclrtMemset(mems[0].addr, 1, 0, 1), 0);
+	if (touches_end)
+		touch((unsigned char *)buffer + size + 9);
 	touch(touches_buffer ? (unsigned char *)buffer + 7 : (unsigned char *)mems[0].addr + 6);
 	pause();
 	return NULL;
@@ -235,6 +271,9 @@ TEST_TIMEOUT(memory_of_a_peer_is_named, 60)
 	check_ends(touch_peer, " of registered memory \"area\" of rank 1, which a channel has brought; ");
 	touches_buffer = true;
 	check_ends(touch_peer, " of the HCCL buffer of rank 1, which a channel has brought; ");
+	touches_end = true;
+	check_ends_beside(touch_peer, ", 9 bytes behind the end of device memory of ");
+	check_ends_beside(touch_peer, " of the HCCL buffer of rank 1, which a channel has brought; nothing");
 }
 
 static void destroy_channel(uint32_t rank, ChannelHandle channel, void *memory)
@@ -296,6 +335,14 @@ TEST_TIMEOUT(touching_device_memory_ends_the_program_with_a_line, 60)
 	check_ends(touch_in_earlier_thread, ", byte 96 of 4096 allocated at 0x");
 	check_ends(touch_mapped, ", byte 77 of 4194304 allocated at 0x");
 	check_ends(touch_after_kernel, ", byte 3 of 200 allocated at 0x");
+}
+
+TEST_TIMEOUT(an_address_beside_device_memory_is_told, 60)
+{
+	check_ends_beside(touch_behind_large, ", 65536 bytes behind the end of the allocation of 4194304 bytes by aclrtMalloc at 0x");
+	check_ends_beside(touch_behind_large, " on device 1; nothing");
+	check_ends_beside(touch_before_large, ", 65536 bytes before the start of the allocation of 4194304 bytes by aclrtMalloc at 0x");
+	check_ends_beside(kernel_touches_behind, ", 5000 bytes behind the end of the allocation of 4194304 bytes by aclrtMalloc at 0x");
 }
 
 /* ---- a program with a handler of its own ---- */
