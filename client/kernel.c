@@ -21,8 +21,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "client/error.h"
@@ -166,6 +168,19 @@ static void block_exit(void *kernel)
 	pthread_mutex_unlock(&mutex);
 }
 
+/* For debuggers. The kernel takes 15 characters. */
+static void name_thread(uint32_t block)
+{
+	static _Thread_local uint32_t named; /* + 1 */
+	char name[32];
+
+	if (named == block + 1)
+		return;
+	named = block + 1;
+	snprintf(name, sizeof(name), block < 100 ? "hccld-kernel-%u" : "hccld-k-%u", block);
+	(void)prctl(PR_SET_NAME, name);
+}
+
 static void *block_main(void *arg)
 {
 	struct kernel *kernel;
@@ -178,6 +193,7 @@ static void *block_main(void *arg)
 			pthread_cond_wait(&work, &mutex);
 		kernel = queue_take(&block);
 		pthread_mutex_unlock(&mutex);
+		name_thread(block);
 		hccld_host_enter(kernel->call);
 		hccld_strict_open();
 		pthread_cleanup_push(block_exit, kernel);

@@ -14,7 +14,8 @@ extern "C" {
 /*
  * One block of a kernel: block_index is 0 to block_count - 1, args the launch's copy of its
  * arguments, shared by all blocks and valid until the last returns. Must not throw. A block that
- * ends its thread (pthread_exit) has returned.
+ * ends its thread (pthread_exit) has returned. Debuggers see the thread of block 5 as hccld-kernel-5
+ * (from 100 on hccld-k-100), until it runs another one.
  */
 typedef void (*HccldHostKernel)(uint32_t block_index, uint32_t block_count, void *args);
 

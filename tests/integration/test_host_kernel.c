@@ -103,6 +103,33 @@ static void codes(void)
 	check_ok(aclrtResetDevice(0));
 }
 
+/* Each block of a large kernel, and then of others, in whichever threads. */
+static void look_at_name(uint32_t block, uint32_t blocks, void *args)
+{
+	char name[16], wanted[32];
+
+	barrier_wait(*(struct barrier **)args, blocks);
+	check_eq_int(pthread_getname_np(pthread_self(), name, sizeof(name)), 0);
+	snprintf(wanted, sizeof(wanted), block < 100 ? "hccld-kernel-%u" : "hccld-k-%u", block);
+	check_eq_str(name, wanted);
+}
+
+static void names(void)
+{
+	struct barrier barrier = { 0 }, *at = &barrier;
+
+	check_ok(aclrtSetDevice(0));
+	for (uint32_t blocks = CORES; blocks; blocks /= 2)
+		check_ok(HccldLaunchHostKernel(look_at_name, blocks, &at, sizeof(at), NULL));
+	check_ok(aclrtSynchronizeDevice());
+	check_ok(aclrtResetDevice(0));
+}
+
+TEST(threads_have_the_names_of_their_blocks)
+{
+	job_run(names);
+}
+
 TEST(host_kernels_have_codes)
 {
 	job_run(codes);
