@@ -257,6 +257,8 @@ static int context_close(struct hccld_session *session, struct hccld_context *co
 		(void)hccld_stream_wait_all(context, -1);
 	/* before the daemon hears of any end: what stops a stream may ask for something */
 	hccld_channels_revoke_context(context);
+	hccld_share_revoke(context);
+	hccld_virtual_revoke(context);
 	hccld_stream_stop_all(context);
 	hccld_buffer_keep_host(context);
 	close.context = context->id;

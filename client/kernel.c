@@ -471,6 +471,16 @@ void hccld_kernels_then(void (*action)(void *base, uint64_t size), void *base, u
 	pthread_mutex_unlock(&mutex);
 }
 
+bool hccld_kernels_run(void)
+{
+	bool run;
+
+	pthread_mutex_lock(&mutex);
+	run = unfinished != 0;
+	pthread_mutex_unlock(&mutex);
+	return run;
+}
+
 /* ---- for hostfunc.c ---- */
 
 /* With `mutex`: a kernel without a stream is over, and the daemon knows of it. */

@@ -32,6 +32,9 @@ int hccld_kernel_launch(struct hccld_stream *stream, void (*function)(uint32_t b
 /* Calls @action when none of the kernels that have been launched by now runs, or is going to: at once, or in the thread of the last one. */
 void hccld_kernels_then(void (*action)(void *base, uint64_t size), void *base, uint64_t size);
 
+/* Does a kernel that has been launched by now run, or is one going to? */
+bool hccld_kernels_run(void);
+
 /* ---- for hostfunc.c ---- */
 
 /* It has run, or is not going to; frees it. */

@@ -18,6 +18,7 @@
 #include "client/device.h"
 #include "client/error.h"
 #include "client/notify.h"
+#include "client/revoke.h"
 #include "client/segment.h"
 #include "client/share_request.h"
 #include "client/virtual.h"
@@ -35,6 +36,7 @@ struct import {
 	uint8_t key[HCCLD_KEY_BYTES_MAX];
 	struct hccld_context *context;
 	struct hccld_segment segment; /* base and size: of the mapping */
+	enum hccld_memory memory;
 	char *start;
 	uint64_t bytes;
 	uint32_t count; /* calls that gave this address */
@@ -144,14 +146,24 @@ int hccld_share_export(const void *address, uint64_t bytes, bool any_process,
 	return 0;
 }
 
+/* With `mutex`. Before the daemon hears that it ends, as with what a channel has brought: channel_revoke() in client/channel.c says why. */
+static void import_revoke(const struct import *import)
+{
+	hccld_buffer_remove(import->start);
+	hccld_revoke(import->segment.base, import->segment.size, import->memory == HCCLD_MEMORY_DEVICE);
+}
+
 /* With `mutex`. */
 static void import_end(struct import **at)
 {
 	struct import *import = *at;
+	struct hccld_segment segment = import->segment;
 
 	*at = import->next;
-	hccld_buffer_remove(import->start);
-	hccld_segment_free(&import->segment);
+	import_revoke(import);
+	segment.base = NULL; /* given back, but not unmapped */
+	hccld_segment_free(&segment);
+	hccld_revoked_unmap(import->segment.base, import->segment.size);
 	free(import);
 }
 
@@ -172,6 +184,7 @@ static int import_make(const uint8_t *key, struct hccld_context *context)
 	*import = (struct import){ .next = imports,
 				   .context = context,
 				   .segment = imported.segment,
+				   .memory = imported.memory,
 				   .start = imported.start,
 				   .bytes = imported.bytes,
 				   .pid = imported.pid };
@@ -482,6 +495,15 @@ bool hccld_share_look(const void *address, struct hccld_lost *ret_lost)
 	return is_lost || hccld_virtual_look(address, ret_lost);
 }
 
+void hccld_share_revoke(const struct hccld_context *context)
+{
+	pthread_mutex_lock(&mutex);
+	for (const struct import *import = imports; import; import = import->next)
+		if (import->context == context)
+			import_revoke(import);
+	pthread_mutex_unlock(&mutex);
+}
+
 void hccld_share_forget(struct hccld_context *context)
 {
 	pthread_mutex_lock(&mutex);
@@ -504,7 +526,7 @@ void hccld_share_forget(struct hccld_context *context)
 			continue;
 		}
 		*at = import->next;
-		hccld_segment_unmap(&import->segment);
+		hccld_revoked_unmap(import->segment.base, import->segment.size);
 		free(import);
 	}
 	pthread_mutex_unlock(&mutex);

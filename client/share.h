@@ -77,5 +77,7 @@ int hccld_share_find(const void *address, struct hccld_place *ret_place);
 int hccld_share_lost_error(const char *function, const void *address);
 /* Lost memory of a key or handle that is mapped at @address; for a signal handler: false also if it cannot be told now. */
 bool hccld_share_look(const void *address, struct hccld_lost *ret_lost);
+/* The context is about to go: host kernels that run do not reach what was imported into it any more. */
+void hccld_share_revoke(const struct hccld_context *context);
 /* The context has gone, with all imports into it and all exports of its memory. */
 void hccld_share_forget(struct hccld_context *context);

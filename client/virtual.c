@@ -17,8 +17,10 @@
 
 #include "client/device.h"
 #include "client/error.h"
+#include "client/kernel.h"
 #include "client/mapping.h"
 #include "client/registration.h"
+#include "client/revoke.h"
 #include "client/strict.h"
 
 #define PAGE 4096u
@@ -340,8 +342,7 @@ static int map_check(const struct range *range, const struct physical *physical,
 	char how[96];
 
 	if (physical->is_dead)
-		return hccld_error(CAUSE_BAD_HANDLE,
-				   "aclrtMapMem: the device of the physical memory was reset");
+		return hccld_error(CAUSE_BAD_HANDLE, "aclrtMapMem: the device of the physical memory was reset");
 	if (physical->is_lost) {
 		loss_text(physical->loss.kind, physical->loss.exit, "freed", how, sizeof(how));
 		return hccld_error(CAUSE_BAD_HANDLE,
@@ -361,10 +362,7 @@ static int map_check(const struct range *range, const struct physical *physical,
 				   " bytes at %p are not within one range of aclrtReserveMemAddress",
 				   bytes, address);
 	if (mapping_find((struct range *)(uintptr_t)range, address, bytes))
-		return hccld_error(
-			CAUSE_ARGUMENT,
-			"aclrtMapMem: memory is mapped at %p or behind it; call aclrtUnmapMem first",
-			address);
+		return hccld_error(CAUSE_ARGUMENT, "aclrtMapMem: memory is mapped at %p or behind it; call aclrtUnmapMem first", address);
 	return 0;
 }
 
@@ -463,9 +461,7 @@ int hccld_virtual_unmap(void *address)
 	pthread_mutex_unlock(&mutex);
 	free(mapping);
 	if (!mapping)
-		return hccld_error(CAUSE_ARGUMENT,
-				   "aclrtUnmapMem: nothing was mapped at %p by aclrtMapMem",
-				   address);
+		return hccld_error(CAUSE_ARGUMENT, "aclrtUnmapMem: nothing was mapped at %p by aclrtMapMem", address);
 	if (ends)
 		physical_end(&over);
 	return 0;
@@ -500,7 +496,11 @@ static void mapping_lose(struct mapping *mapping)
 static void mapping_empty(struct mapping *mapping)
 {
 	hccld_buffer_remove(mapping->base);
-	map_nothing(mapping->base, mapping->bytes, MAP_FIXED);
+	/* for good: when the kernels are over the program may have something else there */
+	if (hccld_kernels_run())
+		hccld_revoke(mapping->base, mapping->bytes, mapping->physical->memory == HCCLD_MEMORY_DEVICE);
+	else
+		map_nothing(mapping->base, mapping->bytes, MAP_FIXED);
 }
 
 void hccld_virtual_lose(uint64_t segment, struct hccld_loss loss)
@@ -509,8 +509,8 @@ void hccld_virtual_lose(uint64_t segment, struct hccld_loss loss)
 	for (uint32_t i = 0; i < handle_limit; i++) {
 		struct physical *physical = &physicals[i];
 
-		if ((!physical->references && !physical->mappings) || !physical->is_import ||
-		    physical->is_dead || physical->is_lost || physical->segment.id != segment)
+		if ((!physical->references && !physical->mappings) || !physical->is_import || physical->is_dead || physical->is_lost ||
+		    physical->segment.id != segment)
 			continue;
 		physical->is_lost = true;
 		physical->loss = loss;
@@ -568,18 +568,29 @@ bool hccld_virtual_overlaps(const void *address, uint64_t bytes)
 	return found;
 }
 
-void hccld_virtual_forget(struct hccld_context *context)
+static void physicals_end(const struct hccld_context *context, bool has_gone)
 {
 	pthread_mutex_lock(&mutex);
 	for (uint32_t i = 0; i < handle_limit; i++) {
 		struct physical *physical = &physicals[i];
 
-		if ((!physical->references && !physical->mappings) || physical->is_dead ||
-		    physical->context != context)
+		if ((!physical->references && !physical->mappings) || physical->is_dead || physical->context != context)
 			continue;
-		physical->is_dead = true;
 		mappings_of(physical, mapping_empty);
-		hccld_segment_unmap(&physical->segment);
+		if (has_gone) {
+			physical->is_dead = true;
+			hccld_segment_unmap(&physical->segment);
+		}
 	}
 	pthread_mutex_unlock(&mutex);
+}
+
+void hccld_virtual_revoke(const struct hccld_context *context)
+{
+	physicals_end(context, false);
+}
+
+void hccld_virtual_forget(const struct hccld_context *context)
+{
+	physicals_end(context, true);
 }

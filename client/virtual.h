@@ -50,5 +50,10 @@ bool hccld_virtual_is_lost(const void *address, struct hccld_lost *ret_lost);
 bool hccld_virtual_look(const void *address, struct hccld_lost *ret_lost);
 /* Does any of the bytes lie in a reserved range, mapped or not? */
 bool hccld_virtual_overlaps(const void *address, uint64_t bytes);
+/*
+ * The context is about to go: nobody of this process reaches its physical memory by a mapping any more. Host kernels that run find zeros
+ * there, until aclrtUnmapMem; without any nothing is there.
+ */
+void hccld_virtual_revoke(const struct hccld_context *context);
 /* The context has gone, and its physical memory with it. Its addresses stay reserved. */
-void hccld_virtual_forget(struct hccld_context *context);
+void hccld_virtual_forget(const struct hccld_context *context);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A host kernel that goes on writing to a peer's memory when its own rank ends the channel, the communicator or the device, or the peer ends
- * the channel: nothing of it reaches the peer's memory once that may be used for something else, and the kernel does not notice.
+ * the channel; or to memory that its process has imported by a key or handle, when it closes the key or resets the device: nothing of it
+ * reaches the owner's memory once that may be used for something else, and the kernel does not notice.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,6 +18,7 @@
 #include "tests/support/private_daemon.h"
 
 #define AREA 8192u
+#define PHYSICAL (UINT64_C(2) << 20)
 #define PATTERN 0x55
 #define WRITER 0u /* rank of the kernel; the other one owns the memory */
 
@@ -24,6 +26,8 @@ enum step { BEGUN = 1, RUNS, IS_STOPPED, HAS_ENDED, IS_CHECKED };
 
 static struct shared {
 	HcclRootInfo root;
+	char key[65];
+	uint64_t handle;
 	_Atomic int step;
 	_Atomic bool is_over;
 	_Atomic uint64_t rounds; /* of the kernel over all of the memory */
@@ -32,6 +36,7 @@ static struct shared {
 
 struct end {
 	struct job_rank rank;
+	bool is_reserved; /* its addresses stay when the kernel has ended */
 	char *area, *remote;
 	HcclChannelDesc desc;
 	HcclMemHandle handle;
@@ -60,9 +65,9 @@ static void write_for_ever(uint32_t block, uint32_t blocks, void *args)
 	}
 }
 
-static struct end end_new(uint32_t index)
+static struct end end_of_channel(uint32_t index)
 {
-	struct end end;
+	struct end end = { 0 };
 	uint32_t count;
 	CommMem mem, *mems;
 	char **tags;
@@ -85,6 +90,58 @@ static struct end end_new(uint32_t index)
 	check_ok(HcclChannelAcquire(end.rank.comm, COMM_ENGINE_AIV, &end.desc, 1, &end.channel));
 	check_ok(HcclChannelGetRemoteMems(end.rank.comm, end.channel, &count, &mems, &tags));
 	end.remote = mems[0].addr;
+	return end;
+}
+
+/* Without a communicator: the owner exports its memory. */
+static struct end end_alone(uint32_t index)
+{
+	struct end end = { 0 };
+
+	check_ok(aclrtSetDevice(0));
+	check_ok(aclrtCreateStream(&end.rank.stream));
+	if (index == WRITER)
+		await(BEGUN);
+	return end;
+}
+
+static struct end end_of_key(uint32_t index)
+{
+	struct end end = end_alone(index);
+
+	if (index == WRITER) {
+		check_ok(aclrtIpcMemImportByKey((void **)&end.remote, shared->key, 0));
+		return end;
+	}
+	end.area = job_memory(AREA, 0);
+	check_ok(aclrtIpcMemGetExportKey(end.area, AREA, shared->key, sizeof(shared->key), ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION));
+	go(BEGUN);
+	return end;
+}
+
+/* Physical memory, which both map. */
+static struct end end_of_handle(uint32_t index)
+{
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = ACL_HBM_MEM_HUGE,
+				      .location = { 0, ACL_MEM_LOCATION_TYPE_DEVICE } };
+	struct end end = end_alone(index);
+	char **address = index == WRITER ? &end.remote : &end.area;
+	void *handle;
+
+	if (index == WRITER)
+		check_ok(aclrtMemImportFromShareableHandle(shared->handle, 0, &handle));
+	else
+		check_ok(aclrtMallocPhysical(&handle, PHYSICAL, &prop, 0));
+	check_ok(aclrtReserveMemAddress((void **)address, PHYSICAL, 0, NULL, 0));
+	check_ok(aclrtMapMem(*address, PHYSICAL, 0, handle, 0));
+	end.is_reserved = true;
+	if (index == WRITER)
+		return end;
+	check_ok(aclrtMemExportToShareableHandle(handle, ACL_MEM_HANDLE_TYPE_NONE, ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
+						 &shared->handle));
+	go(BEGUN);
 	return end;
 }
 
@@ -153,6 +210,7 @@ static void run(void (*body)(uint32_t index))
 
 /* ---- its own rank ends what it uses ---- */
 
+static struct end (*end_new)(uint32_t index) = end_of_channel;
 static void (*end_it)(struct end *end);
 
 /*
@@ -173,7 +231,7 @@ static void writer_ends(uint32_t index)
 		/* its addresses stay until it has ended */
 		check(is_mapped(end.remote));
 		atomic_store(&shared->is_over, true);
-		for (int i = 0; is_mapped(end.remote); i++) {
+		for (int i = 0; !end.is_reserved && is_mapped(end.remote); i++) {
 			check_lt_int(i, 40000);
 			usleep(500);
 		}
@@ -228,6 +286,32 @@ TEST_TIMEOUT(a_kernel_that_writes_when_its_communicator_is_destroyed, 60)
 
 TEST_TIMEOUT(a_kernel_that_writes_when_its_device_is_reset, 60)
 {
+	end_it = end_device;
+	run(writer_ends);
+}
+
+static void close_key(struct end *end)
+{
+	check_ok(aclrtIpcMemClose(shared->key));
+}
+
+TEST_TIMEOUT(a_kernel_that_writes_when_its_key_is_closed, 60)
+{
+	end_new = end_of_key;
+	end_it = close_key;
+	run(writer_ends);
+}
+
+TEST_TIMEOUT(a_kernel_that_writes_by_a_key_when_its_device_is_reset, 60)
+{
+	end_new = end_of_key;
+	end_it = end_device;
+	run(writer_ends);
+}
+
+TEST_TIMEOUT(a_kernel_that_writes_to_mapped_memory_when_its_device_is_reset, 60)
+{
+	end_new = end_of_handle;
 	end_it = end_device;
 	run(writer_ends);
 }
