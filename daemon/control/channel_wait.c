@@ -18,13 +18,20 @@
 #include "proto/channel.h"
 #include "proto/clock.h"
 #include "proto/region.h"
+#include "registry/awaited.h"
+#include "registry/cause.h"
 #include "registry/channel.h"
 #include "registry/comm.h"
+#include "registry/cycle.h"
+#include "registry/reason.h"
 #include "registry/registry.h"
 #include "registry/session.h"
+#include "registry/waiting.h"
+#include "registry/whose.h"
 
 #define WAIT_CURSOR (1ull << 63) /* with since_ns: after those of streams */
 #define TOLD_MAX 4u /* peers that a text names one by one */
+#define CIRCLES_MAX 64u /* peers from which one is looked for */
 #define EXPIRED_MAX 16u /* requests that end in one turn of the loop: what their texts say is looked for in /proc */
 
 /* One channel that a request waits for. */
@@ -209,6 +216,19 @@ void channel_waits_abort(struct session *session)
 	waits_arm(control);
 }
 
+/* What the peer is at instead. */
+static void add_cause(const struct channel *channel, struct text *text)
+{
+	const struct target target = target_rank(channel->rank->comm->ranks[channel->peer]);
+	const struct waiting waiting = awaited_of(channel);
+	struct waiting other;
+
+	if (!target.session || process_is_stopped(target.session->view.pid) || !cause_find(&waiting, &target, &other))
+		return;
+	text_add(text, ": ");
+	waiting_describe(&other, true, text);
+}
+
 /* "2 of 3 channels were not completed within 120000 ms: rank 1 (pid 4711) is stopped ...; rank 2 ..." */
 static void wait_describe(const struct wait *wait, struct text *text)
 {
@@ -231,6 +251,7 @@ static void wait_describe(const struct wait *wait, struct text *text)
 		}
 		text_add(text, "%s", told++ ? "; " : "");
 		channel_describe_absent(channel, text);
+		add_cause(channel, text);
 	}
 }
 
@@ -241,20 +262,6 @@ static void wait_expire(struct wait *wait)
 	text_init(&text, wait->request->text, sizeof(wait->request->text));
 	wait_describe(wait, &text);
 	wait_finish(wait, status_error(CAUSE_CHANNEL_TIMEOUT));
-}
-
-uint64_t channel_waits_oldest(const struct request *request, struct text *text)
-{
-	const struct wait *oldest = NULL;
-
-	list_for_each(struct wait, wait, &request->control->channel_waits, link)
-		if (query_sees(request, wait->session->uid) && (!oldest || wait->since_ns < oldest->since_ns))
-			oldest = wait;
-	if (!oldest)
-		return 0;
-	if (text)
-		wait_describe(oldest, text);
-	return (clock_now_ns() - oldest->since_ns) / 1000000;
 }
 
 static const struct channel *first_missing(const struct wait *wait)
@@ -289,6 +296,53 @@ static Hccld__Control__Waiting *wait_message(struct request *request, const stru
 	wait_describe(wait, &text);
 	message->reason = request_string(request, buffer);
 	return message->reason ? message : NULL;
+}
+
+void channel_waits_walk(const struct request *request, bool (*found)(void *data, const struct waiting *waiting), void *data)
+{
+	list_for_each(struct wait, wait, &request->control->channel_waits, link) {
+		const struct channel *channel = first_missing(wait);
+		struct waiting waiting;
+
+		if (!channel || !query_sees(request, wait->session->uid))
+			continue;
+		waiting = awaited_of(channel);
+		waiting.age_ms = (clock_now_ns() - wait->since_ns) / 1000000;
+		if (!found(data, &waiting))
+			return;
+	}
+}
+
+/* The first request for it. */
+static const struct wait *wait_for(const struct channel *channel)
+{
+	return list_entry(channel->waiters.next, struct waiter, link)->wait;
+}
+
+Hccld__Control__Waiting *channel_wait_message(struct request *request, const struct channel *channel)
+{
+	return wait_message(request, wait_for(channel), channel);
+}
+
+void channel_wait_describe(const struct channel *channel, struct text *text)
+{
+	wait_describe(wait_for(channel), text);
+}
+
+void channel_wait_add_cycle(const struct channel *channel, struct text *text)
+{
+	const struct wait *wait = wait_for(channel);
+
+	for (uint32_t i = 0, looked = 0; i < wait->count && looked < CIRCLES_MAX; i++) {
+		struct waiting waiting;
+
+		if (list_is_empty(&wait->waiters[i].link))
+			continue;
+		waiting = awaited_of(wait->waiters[i].channel);
+		if (cycle_describe(&waiting, text))
+			return;
+		looked++;
+	}
 }
 
 /* Waits come in the order in which they have begun. */
@@ -367,6 +421,8 @@ static int wait_fill(struct request *request, struct wait *wait)
 			continue;
 		waiter->wait = wait;
 		waiter->channel = channel;
+		if (list_is_empty(&channel->waiters))
+			channel->awaited_ns = clock_now_ns();
 		list_append(&channel->waiters, &waiter->link);
 		wait->count++;
 	}

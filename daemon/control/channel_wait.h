@@ -2,8 +2,9 @@
 /* Requests that wait until channels are complete, and why a channel is not. */
 #pragma once
 
-#include <stdint.h>
+#include <stdbool.h>
 
+#include "control/request.h"
 #include "proto/status.h"
 
 struct channel;
@@ -13,6 +14,7 @@ struct rank;
 struct request;
 struct session;
 struct text;
+struct waiting;
 
 /* handle_await_channels() in dispatch.h starts one. */
 
@@ -25,9 +27,12 @@ void channel_waits_abort(struct session *session);
 /* The callback of control->channel_timer. */
 void channel_waits_expire(void *control);
 
-/* For how many ms the request waits that has waited longest, of those that who asks may see; 0: none. @text, which may be NULL: for what. */
-uint64_t channel_waits_oldest(const struct request *request, struct text *text);
-
+/* Those that who asks may see: each as its first channel that lacks the other end. */
+void channel_waits_walk(const struct request *request, bool (*found)(void *data, const struct waiting *waiting), void *data);
+/* Of the first request that waits for @channel, as found above: the element of the list (NULL: out of memory), in words, its circle if there is one. */
+Hccld__Control__Waiting *channel_wait_message(struct request *request, const struct channel *channel);
+void channel_wait_describe(const struct channel *channel, struct text *text);
+void channel_wait_add_cycle(const struct channel *channel, struct text *text);
 /* Adds those that who asks may see to the list of what waits; their cursors come after all others. */
 void channel_waits_list(struct page *page);
 

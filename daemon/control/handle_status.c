@@ -174,12 +174,29 @@ static const struct waiting *survey_worst(const struct survey *survey)
 	return is_limit ? &survey->held : &survey->oldest_missing;
 }
 
+static void write_acquire(const struct waiting *worst, struct text *text, int32_t *ret_pid)
+{
+	char buffer[HCCLD_TEXT_MAX];
+	struct text blame;
+
+	text_init(&blame, buffer, sizeof(buffer));
+	text_add(text, "HcclChannelAcquire: ");
+	/* the first one's state is told with the wait */
+	if (waiting_blame(worst, &blame, ret_pid) > 0)
+		text_add(text, "%s; ", buffer);
+	channel_wait_describe(worst->channel, text);
+}
+
 /* What stands behind it comes first; *@ret_pid: the process to look at. */
 static void write_waiting(const struct survey *survey, struct text *text, int32_t *ret_pid)
 {
 	const struct waiting *worst = survey_worst(survey);
 	int distance;
 
+	if (worst->channel) {
+		write_acquire(worst, text, ret_pid);
+		return;
+	}
 	if (worst->comm)
 		text_add(text, "communicator %s: ", worst->comm->name);
 	distance = waiting_blame(worst, text, ret_pid);
@@ -190,6 +207,14 @@ static void write_waiting(const struct survey *survey, struct text *text, int32_
 		return;
 	text_add(text, ": ");
 	waiting_explain(worst, text);
+}
+
+static void write_cycle(const struct waiting *waiting, struct text *text)
+{
+	if (waiting->channel)
+		channel_wait_add_cycle(waiting->channel, text);
+	else
+		(void)cycle_describe(waiting, text);
 }
 
 static void write_advice(int32_t pid, struct text *text)
@@ -231,8 +256,7 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	uint64_t join_ms = NOTED_MS;
 	const struct comm *incomplete = find_incomplete(request, &join_ms);
 	uint64_t missing_ms = survey->has_missing ? survey->oldest_missing.age_ms : 0;
-	uint64_t channel_ms = channel_waits_oldest(request, NULL);
-	bool is_stuck = missing_ms >= STUCK_MS || (incomplete && join_ms >= STUCK_MS) || channel_ms >= STUCK_MS;
+	bool is_stuck = missing_ms >= STUCK_MS || (incomplete && join_ms >= STUCK_MS);
 	int32_t pid = 0;
 
 	if (missing_ms >= NOTED_MS && (!incomplete || missing_ms >= join_ms)) {
@@ -241,9 +265,6 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	} else if (incomplete) {
 		text_add(text, "%s: ", is_stuck ? "stuck" : "waiting");
 		write_incomplete(incomplete, join_ms, text);
-	} else if (channel_ms >= NOTED_MS) {
-		text_add(text, "%s: HcclChannelAcquire: ", is_stuck ? "stuck" : "waiting");
-		channel_waits_oldest(request, text);
 	} else {
 		text_add(text, "healthy: ");
 		plural(text, reply->sessions, "session");
@@ -254,8 +275,8 @@ static bool write_verdict(const struct request *request, const struct survey *su
 		else
 			text_add(text, ", nothing waits longer than 1 s");
 	}
-	if (is_stuck && survey->has_missing && missing_ms >= STUCK_MS)
-		cycle_describe(&survey->oldest_missing, text);
+	if (missing_ms >= STUCK_MS)
+		write_cycle(&survey->oldest_missing, text);
 	if (is_stuck && pid)
 		write_advice(pid, text);
 	if (reply->hidden_sessions || reply->hidden_comms) {
@@ -303,6 +324,16 @@ static int add_devices(struct request *request, Hccld__Control__StatusReply *rep
 	return 0;
 }
 
+static int add_oldest(struct request *request, const struct survey *survey, Hccld__Control__StatusReply *reply)
+{
+	const struct waiting *oldest = survey->has_missing ? &survey->oldest_missing : &survey->oldest;
+
+	if (!survey->has_oldest)
+		return 0;
+	reply->oldest = oldest->channel ? channel_wait_message(request, oldest->channel) : query_waiting(request, oldest);
+	return reply->oldest ? 0 : -ENOMEM;
+}
+
 int handle_status(struct request *request)
 {
 	const struct control *control = request->control;
@@ -330,13 +361,10 @@ int handle_status(struct request *request)
 		return -ENOMEM;
 	count_objects(request, reply);
 	waiting_walk(control->registry, &filter, survey_add, &survey);
+	channel_waits_walk(request, survey_add, &survey);
 	reply->waiting_count = survey.count;
-	if (survey.has_oldest) {
-		reply->oldest = query_waiting(request, survey.has_missing ? &survey.oldest_missing
-									  : &survey.oldest);
-		if (!reply->oldest)
-			return -ENOMEM;
-	}
+	if (add_oldest(request, &survey, reply) < 0)
+		return -ENOMEM;
 	text_init(&text, buffer, sizeof(buffer));
 	reply->healthy = write_verdict(request, &survey, reply, &text);
 	reply->verdict = request_string(request, buffer);

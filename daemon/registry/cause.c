@@ -8,6 +8,7 @@
 /* Among what the process of a rank is at: what says most about why another one waits for that rank. */
 struct cause_of {
 	const struct waiting *of;
+	const struct target *target;
 	struct waiting waiting;
 	uint32_t grade; /* 0: nothing found */
 };
@@ -18,7 +19,8 @@ static uint32_t cause_grade(const struct waiting *of, const struct waiting *othe
 
 	if (is_same && other->kind == TASK_BARRIER)
 		return 6;
-	if (is_same && other->peer == of->rank)
+	/* who is in HcclChannelAcquire does nothing else meanwhile */
+	if (is_same && (other->peer == of->rank || other->kind == WAITING_CHANNEL))
 		return 5;
 	if (other->kind == TASK_HOST)
 		return 4;
@@ -30,7 +32,7 @@ static uint32_t cause_grade(const struct waiting *of, const struct waiting *othe
 static bool cause_found(void *data, const struct waiting *waiting)
 {
 	struct cause_of *cause = data;
-	uint32_t grade = cause_grade(cause->of, waiting);
+	uint32_t grade = target_may_be_at(cause->target, waiting) ? cause_grade(cause->of, waiting) : 0;
 
 	if (grade > cause->grade) {
 		cause->waiting = *waiting;
@@ -41,7 +43,7 @@ static bool cause_found(void *data, const struct waiting *waiting)
 
 bool cause_find(const struct waiting *of, const struct target *target, struct waiting *ret_cause)
 {
-	struct cause_of cause = { .of = of };
+	struct cause_of cause = { .of = of, .target = target };
 
 	if (target->stream)
 		waiting_walk_stream(target->session, target->stream, cause_found, &cause);

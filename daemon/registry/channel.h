@@ -52,6 +52,7 @@ struct channel {
 	struct list imports; /* of what the peer has offered; segment->channel_link */
 	struct list waiters; /* control/channel_wait.h */
 	uint64_t since_ns;   /* offered; of this process of the daemon */
+	uint64_t awaited_ns; /* since when there are waiters */
 	enum cause failure;  /* it could not be completed; CAUSE_NONE otherwise */
 	char *failure_text;
 	uint32_t record;

@@ -6,11 +6,11 @@
 #include "registry/cycle.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/text.h"
 #include "proto/cleanup.h"
+#include "registry/channel.h"
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/session.h"
@@ -21,7 +21,7 @@
 #define ENTERED_MAX 1024u
 #define EDGES_MAX 32u /* of one context */
 
-/* One step: `waiting` is an operation of `context`, and leads to the next one's context. */
+/* One step: `waiting` is an operation of `context`, and leads to the next one. */
 struct step {
 	const struct context *context;
 	struct waiting waiting;
@@ -37,6 +37,7 @@ struct search {
 };
 
 struct edges {
+	const struct target *node;
 	struct waiting waiting[EDGES_MAX];
 	uint32_t count;
 };
@@ -54,7 +55,7 @@ static bool edge_found(void *data, const struct waiting *waiting)
 {
 	struct edges *edges = data;
 
-	if (is_edge(waiting))
+	if (is_edge(waiting) && target_may_be_at(edges->node, waiting))
 		edges->waiting[edges->count++] = *waiting;
 	return edges->count < EDGES_MAX;
 }
@@ -63,7 +64,8 @@ static bool edge_found(void *data, const struct waiting *waiting)
 static bool search_enter(struct search *search, const struct target *node)
 {
 	for (uint32_t i = 0; i < search->entered_count; i++)
-		if (search->entered[i].context == node->context && search->entered[i].stream == node->stream)
+		if (search->entered[i].context == node->context && search->entered[i].stream == node->stream &&
+		    search->entered[i].rank == node->rank)
 			return false;
 	if (search->entered_count == ENTERED_MAX)
 		return false;
@@ -76,7 +78,8 @@ static bool search_go(struct search *search, const struct target *node);
 /* Is the operation of @step one of those that @node may be at? */
 static bool is_at(const struct step *step, const struct target *node)
 {
-	return step->context == node->context && (!node->stream || step->waiting.stream == node->stream->index);
+	return step->context == node->context && (!node->stream || step->waiting.stream == node->stream->index) &&
+	       target_may_be_at(node, &step->waiting);
 }
 
 /* @waiting, of @context, as the next step; true: a circle. */
@@ -85,9 +88,10 @@ static bool search_follow(struct search *search, const struct context *context,
 {
 	struct target next = target_of(waiting, &search->left);
 
-	/* ranks of one context: it may post on another stream; behind itself in its stream: the reason says it */
-	if (!next.context || search->depth == DEPTH_MAX || (next.context == context && !next.stream) ||
-	    (next.context == context && next.stream->index == waiting->stream))
+	/* a rank for itself: it may post on another stream; behind itself in its stream: the reason says it */
+	if (!next.context || search->depth == DEPTH_MAX ||
+	    (next.context == context && !next.stream && target_may_be_at(&next, waiting)) ||
+	    (next.context == context && next.stream && next.stream->index == waiting->stream))
 		return false;
 	search->path[search->depth++] = (struct step){ context, *waiting };
 	for (uint32_t i = 0; i < search->depth; i++) {
@@ -104,7 +108,7 @@ static bool search_follow(struct search *search, const struct context *context,
 
 static bool search_go(struct search *search, const struct target *node)
 {
-	struct edges edges = { .count = 0 };
+	struct edges edges = { .node = node };
 
 	if (!search_enter(search, node))
 		return false;
@@ -141,13 +145,22 @@ static void describe_node(const struct waiting *waiting, bool with_comm, bool wi
 /* What to do about it. */
 static void advise(const struct search *search, bool has_several, struct text *text)
 {
-	bool has_barrier = false, has_record = false;
+	bool has_barrier = false, has_record = false, has_channel = false, has_other = false;
 
 	for (const struct step *step = search->path + search->circle_start; step < search->path + search->depth; step++) {
 		has_barrier |= step->waiting.kind == TASK_BARRIER;
 		has_record |= step->waiting.kind == TASK_NOTIFY_WAIT || step->waiting.kind == TASK_WAIT_EVENT;
+		has_channel |= step->waiting.kind == WAITING_CHANNEL;
+		has_other |= step->waiting.kind != WAITING_CHANNEL;
 	}
-	if (has_record)
+	if (has_channel && has_other)
+		text_add(text, "; let all of them call HcclChannelAcquire first, or all of them later");
+	else if (has_channel && !has_several)
+		/* two that acquire a channel to each other have met, unless it is not the same one */
+		text_add(text, search->depth - search->circle_start == 2 ?
+				       "; let both acquire channels of the same engine and protocol, in the same order" :
+				       "; acquire these channels in one HcclChannelAcquire, or in the same order at all ranks");
+	else if (has_record)
 		text_add(text, "; let one of them record before it waits");
 	else if (has_several || has_barrier)
 		text_add(text, "; let all of them come to %s in the same order", has_several ? "these communicators" : "barriers and transfers");
@@ -171,17 +184,30 @@ static void describe_circle(const struct search *search, struct text *text)
 	advise(search, several, text);
 }
 
-void cycle_describe(const struct waiting *start, struct text *text)
+/* Whose @waiting is; NULL: its stream has gone. */
+static const struct context *context_of(const struct waiting *waiting)
+{
+	const struct stream *stream;
+
+	if (waiting->channel)
+		return waiting->channel->rank->context;
+	stream = session_stream_at((struct session *)waiting->session, waiting->stream);
+	return stream ? stream->context : NULL;
+}
+
+bool cycle_describe(const struct waiting *start, struct text *text)
 {
 	CLEANUP(freep) struct search *search = NULL;
-	const struct stream *stream = session_stream_at((struct session *)start->session, start->stream);
+	const struct context *context = context_of(start);
 
-	if (!is_edge(start) || !stream)
-		return;
+	if (!is_edge(start) || !context)
+		return false;
 	search = calloc(1, sizeof(*search));
 	if (!search)
-		return;
+		return false;
 	search->left = TARGET_TASKS;
-	if (search_follow(search, stream->context, start))
-		describe_circle(search, text);
+	if (!search_follow(search, context, start))
+		return false;
+	describe_circle(search, text);
+	return true;
 }

@@ -171,6 +171,14 @@ static void describe_barrier(const struct waiting *waiting, bool with_age, struc
 	describe_missing(waiting, text);
 }
 
+static void describe_acquire(const struct waiting *waiting, bool with_age, struct text *text)
+{
+	text_add(text, "rank %" PRIu32 " (pid %d) waits ", waiting->rank, waiting->session->view.pid);
+	if (with_age)
+		text_add(text, "%.1f s ", (double)waiting->age_ms / 1000);
+	text_add(text, "in HcclChannelAcquire for rank %" PRIu32 " (pid %d)", waiting->peer, waiting->peer_pid);
+}
+
 void waiting_describe(const struct waiting *waiting, bool with_age, struct text *text)
 {
 	if (waiting_is_meeting(waiting)) {
@@ -187,6 +195,10 @@ void waiting_describe(const struct waiting *waiting, bool with_age, struct text 
 		text_add_bytes(text, waiting->bytes);
 		if (with_age)
 			text_add(text, " for %.1f s", (double)waiting->age_ms / 1000);
+		return;
+	}
+	if (waiting->kind == WAITING_CHANNEL) {
+		describe_acquire(waiting, with_age, text);
 		return;
 	}
 	if (!waiting->direction) {
@@ -302,7 +314,9 @@ static void explain_elsewhere(const struct waiting *waiting, const struct waitin
 {
 	explain_absence(waiting, text);
 	text_add(text, ": ");
-	if (waiting_is_meeting(other)) {
+	if (other->kind == WAITING_CHANNEL) {
+		describe_acquire(other, true, text);
+	} else if (waiting_is_meeting(other)) {
 		describe_meeting(other, true, text);
 		text_add(text, ": ");
 		explain_meeting(other, text);
@@ -328,9 +342,9 @@ static void explain_cause(const struct waiting *waiting, const struct waiting *o
 		explain_host(other, waiting->peer, text);
 	else if (other->comm && other->is_held)
 		describe_held(other, true, text);
-	else if (other->comm && !other->direction)
+	else if (other->kind == TASK_BARRIER)
 		explain_barrier(waiting, other, text);
-	else if (other->comm && other->comm == waiting->comm && other->peer == waiting->rank)
+	else if (other->comm && other->comm == waiting->comm && other->peer == waiting->rank && other->kind == TASK_BATCH)
 		explain_facing(waiting, other, text);
 	else
 		explain_elsewhere(waiting, other, text);
@@ -387,7 +401,7 @@ static void explain_channel(const struct waiting *waiting, struct text *text)
 		return;
 	}
 	text_add(text, "rank %" PRIu32 " has no task queued that records it", waiting->peer);
-	target = (struct target){ peer->context, peer->session, NULL };
+	target = target_rank(peer);
 	if (!cause_find(waiting, &target, &other))
 		return;
 	text_add(text, "; ");
@@ -475,11 +489,9 @@ void explain_stopped(const struct waiting *waiting, struct text *text)
 static void explain_peer(const struct waiting *waiting, struct text *text)
 {
 	const struct rank *peer = waiting->comm->ranks[waiting->peer];
-	struct target target = { 0 };
+	struct target target = target_rank(peer);
 	struct waiting other;
 
-	if (peer)
-		target = (struct target){ peer->context, peer->session, NULL };
 	if (!peer) {
 		text_add(text, "rank %" PRIu32 " has ended", waiting->peer);
 	} else if (process_is_stopped(waiting->peer_pid)) {

@@ -10,6 +10,7 @@
 #include "proto/event.h"
 #include "proto/notify.h"
 #include "proto/region.h"
+#include "registry/awaited.h"
 #include "registry/comm.h"
 #include "registry/context.h"
 #include "registry/registry.h"
@@ -498,8 +499,9 @@ void waiting_walk_context(const struct context *context, struct session *session
 
 	list_for_each(struct stream, stream, &context->streams, link) {
 		if (!walk_stream(&walk, session, stream))
-			break;
+			return;
 	}
+	awaited_walk(context, found, data);
 }
 
 void waiting_walk_stream(struct session *session, const struct stream *stream,

@@ -10,6 +10,7 @@
 
 #include "registry/notify.h"
 
+struct channel;
 struct comm;
 struct context;
 struct registry;
@@ -17,11 +18,13 @@ struct segment;
 struct session;
 struct stream;
 
+#define WAITING_CHANNEL 255u /* no task: a request of HcclChannelAcquire, awaited.h */
+
 struct waiting {
 	const struct session *session;
-	uint32_t kind;		 /* enum task_kind */
+	uint32_t kind;		 /* enum task_kind, or WAITING_CHANNEL */
 	const struct comm *comm; /* NULL: a copy or fill, or a kind without communicator */
-	uint32_t stream;	 /* place in the session region */
+	uint32_t stream;	 /* place in the session region; UINT32_MAX: none */
 	uint32_t rank, peer;	 /* peer: UINT32_MAX if there is none; of a barrier the first that is missing, else the next rank */
 	int32_t peer_pid;
 	uint32_t direction; /* enum item_kind; 0: barrier */
@@ -49,6 +52,7 @@ struct waiting {
 	uint32_t notify_id, notify_index; /* on the owner's device; in the range that it was handed out with */
 	uint32_t value;	/* of it; `number` is what it is compared with (proto/ring.h) */
 	uint32_t compare; /* enum notify_compare */
+	const struct channel *channel; /* WAITING_CHANNEL */
 	uint32_t recorder; /* 1 + the stream that has yet to record it; 0: nobody is to */
 	bool is_held;	 /* a send that waits for a limit of its tenant */
 	uint64_t cursor; /* grows from one to the next */
@@ -65,7 +69,7 @@ struct waiting_filter {
 void waiting_walk(struct registry *registry, const struct waiting_filter *filter,
 		  bool (*found)(void *data, const struct waiting *waiting), void *data);
 
-/* As waiting_walk(), of all streams of one context. */
+/* As waiting_walk(), of all streams of one context, then of channels that its ranks acquire. */
 void waiting_walk_context(const struct context *context, struct session *session,
 			  bool (*found)(void *data, const struct waiting *waiting), void *data);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "registry/whose.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "registry/channel.h"
@@ -103,11 +102,19 @@ uint32_t whose_importers(const struct waiting *waiting, const struct context *fo
 	return count;
 }
 
-static struct target target_rank(const struct comm *comm, uint32_t rank)
+struct target target_rank(const struct rank *rank)
 {
-	const struct rank *peer = comm && rank < comm->view.size ? comm->ranks[rank] : NULL;
+	return rank ? (struct target){ .context = rank->context, .session = rank->session, .rank = rank } : (struct target){ 0 };
+}
 
-	return peer ? (struct target){ peer->context, peer->session, NULL } : (struct target){ 0 };
+bool target_may_be_at(const struct target *target, const struct waiting *waiting)
+{
+	return !target->rank || waiting->related != target->rank->comm || waiting->rank == target->rank->rank;
+}
+
+static struct target target_peer(const struct comm *comm, uint32_t rank)
+{
+	return target_rank(comm && rank < comm->view.size ? comm->ranks[rank] : NULL);
 }
 
 static struct target target_notify(const struct waiting *waiting, uint32_t *left)
@@ -116,13 +123,13 @@ static struct target target_notify(const struct waiting *waiting, uint32_t *left
 	const struct context *importers[IMPORTERS_MAX];
 
 	if (recorder.session)
-		return (struct target){ recorder.stream->context, recorder.session, recorder.stream };
+		return (struct target){ recorder.stream->context, recorder.session, recorder.stream, NULL };
 	if (waiting->purpose == NOTIFY_OF_CHANNEL)
-		return target_rank(waiting->related, waiting->peer);
+		return target_peer(waiting->related, waiting->peer);
 	if (waiting->owner && waiting->owner->context->session != waiting->session)
-		return (struct target){ waiting->owner->context, waiting->owner->context->session, NULL };
+		return (struct target){ .context = waiting->owner->context, .session = waiting->owner->context->session };
 	if (whose_importers(waiting, importers) == 1)
-		return (struct target){ importers[0], importers[0]->session, NULL };
+		return (struct target){ .context = importers[0], .session = importers[0]->session };
 	return (struct target){ 0 };
 }
 
@@ -134,11 +141,11 @@ struct target target_of(const struct waiting *waiting, uint32_t *left)
 	if (waiting->is_posted || waiting->is_held)
 		return (struct target){ 0 };
 	if (waiting->comm)
-		return target_rank(waiting->comm, waiting->peer);
+		return target_peer(waiting->comm, waiting->peer);
 	if (waiting->kind == TASK_NOTIFY_WAIT)
 		return target_notify(waiting, left);
 	if (waiting->kind != TASK_WAIT_EVENT || !waiting->recorder)
 		return (struct target){ 0 };
 	stream = session_stream_at(session, waiting->recorder - 1);
-	return stream ? (struct target){ stream->context, session, stream } : (struct target){ 0 };
+	return stream ? (struct target){ stream->context, session, stream, NULL } : (struct target){ 0 };
 }

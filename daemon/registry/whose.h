@@ -2,9 +2,11 @@
 /* Whose the notify is that a stream waits for, and who could end a wait. Reads shared memory as waiting.c does. Control thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct context;
+struct rank;
 struct segment;
 struct session;
 struct stream;
@@ -18,6 +20,7 @@ struct target {
 	const struct context *context; /* NULL: nobody is known */
 	struct session *session;
 	const struct stream *stream; /* the task that ends it is queued here; NULL: not queued anywhere */
+	const struct rank *rank;     /* NULL: not known */
 };
 
 #define TARGET_TASKS 65536u /* looked at */
@@ -27,6 +30,13 @@ struct target {
  * held back by a limit, nobody.
  */
 struct target target_of(const struct waiting *waiting, uint32_t *left);
+/* As a rank, until one looks what it is at; NULL: nobody. */
+struct target target_rank(const struct rank *rank);
+/*
+ * May @waiting, of the context of @target, be what that is at? Not if it is of another rank of the same communicator: a thread of its own
+ * does the work of each.
+ */
+bool target_may_be_at(const struct target *target, const struct waiting *waiting);
 #define IMPORTERS_MAX 4u
 
 /* Other processes that have imported the notify that @waiting is for, the first of them. Returns how many @found has. */

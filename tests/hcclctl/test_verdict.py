@@ -469,9 +469,8 @@ def run(case):
     return unittest.TextTestRunner(stream, verbosity=2).run(case), stream.getvalue()
 
 
-def main(names):
+def main(names, module=sys.modules[__name__]):
     """Several at a time, each with a daemon of its own: what they wait for is that 5 seconds pass."""
-    module = sys.modules[__name__]
     loader = unittest.defaultTestLoader
     cases = list(cases_of(loader.loadTestsFromNames(names, module) if names else loader.loadTestsFromModule(module)))
     ok = bool(cases)
