@@ -25,8 +25,12 @@ class Case(AdminCase):
         return self.job(SCRIPT, len(operations), *operations)
 
     def step(self, number, waiting):
-        """Lets the job's operations behind f@number go on once so many others wait: those have waited for longer."""
-        wait_for(lambda: len(self.json("waiting")["waiting"]) == waiting, f"{waiting} operations wait")
+        """Lets the job's operations behind f@number go on once so many others wait: those have waited for longer, by so much that an engine
+        that looks at them late changes nothing."""
+        def look():
+            found = self.json("waiting")["waiting"]
+            return len(found) == waiting and all(w["age_ms"] >= 100 for w in found)
+        wait_for(look, f"{waiting} operations wait")
         open(os.path.join(self.directory, f"root.{self.jobs}.step{number}"), "w", encoding="utf-8").close()
 
     def verdict(self, word="stuck"):
