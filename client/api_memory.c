@@ -298,10 +298,10 @@ static aclError cache_check(const char *function, const void *address, size_t si
 	r = hccld_session_check_fork();
 	if (r < 0)
 		return hccld_acl_result(r);
-	if (hccld_buffer_find(address, &place) < 0 || place.memory != HCCLD_MEMORY_DEVICE)
-		return hccld_acl_result(hccld_error(
-			CAUSE_NOT_DEVICE_MEMORY, "%s: devPtr is %p, which is not device memory",
-			function, address));
+	if (hccld_buffer_find(address, &place) < 0 || place.memory != HCCLD_MEMORY_DEVICE) {
+		r = hccld_buffer_freed_error(CAUSE_NOT_DEVICE_MEMORY, function, address);
+		return hccld_acl_result(r < 0 ? r : hccld_error(CAUSE_NOT_DEVICE_MEMORY, "%s: devPtr is %p, which is not device memory", function, address));
+	}
 	if (size == 0 || size > hccld_buffer_span(address, size))
 		return value_error(function, "size", size, "what the allocation has from devPtr on");
 	return ACL_SUCCESS;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "client/buffer_index.h"
 #include "client/device.h"
@@ -21,6 +22,14 @@
 #include "proto/limits.h"
 
 #define SIZE_LIMIT (UINT64_C(1) << 45) /* below what the daemon takes for nonsense */
+
+/* The device memory that was freed last, for texts; with `mutex`. */
+#define FREED_MAX 256u
+static struct freed {
+	uint64_t start, bytes;
+	uint8_t extra; /* of `bytes`: nobody had asked for them */
+} last_freed[FREED_MAX];
+static uint32_t freed_count;
 
 static _Atomic bool any_is_shared; /* has hccld_buffer_share() ever marked something? */
 static struct slab *spare_slabs;
@@ -323,9 +332,71 @@ static void clear_shared(enum hccld_memory memory, void *pointer)
 	hccld_strict_close();
 }
 
+/* ---- what was freed ---- */
+
+/* With `mutex`, before the allocation that starts at @address is undone. */
+static void freed_add(const struct record *record, uint64_t address)
+{
+	const uint64_t offset = address - atomic_load(&record->start);
+	struct freed *freed = &last_freed[freed_count++ % FREED_MAX];
+	uint64_t first, bytes = atomic_load(&record->bytes);
+	struct slab *slab = atomic_load(&record->slab);
+
+	if (slab && hccld_slab_find(slab, offset, &first, &bytes) < 0)
+		bytes = 0;
+	*freed = (struct freed){ address, bytes, atomic_load(slab ? &slab->extra[offset / SLAB_GRANULE] : &record->extra) };
+}
+
+/* With `mutex`: the last one that @address was in. */
+static bool freed_find(uint64_t address, struct freed *ret_freed)
+{
+	for (uint32_t i = 1; i <= FREED_MAX && i <= freed_count; i++) {
+		const struct freed *freed = &last_freed[(freed_count - i) % FREED_MAX];
+
+		if (address - freed->start < freed->bytes) {
+			*ret_freed = *freed;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Somebody else may have mapped memory there since; that of slabs stays ours. */
+static bool is_mapped(const void *address)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	unsigned char resident;
+
+	return mincore((void *)((uintptr_t)address / page * page), page, &resident) == 0;
+}
+
+int hccld_buffer_freed_error(enum cause cause, const char *function, const void *address)
+{
+	const uint64_t at = (uint64_t)(uintptr_t)address;
+	struct record *record;
+	struct freed freed;
+	uint64_t first, bytes;
+	struct slab *slab;
+	bool was_freed;
+
+	hccld_index_lock();
+	was_freed = freed_find(at, &freed);
+	record = was_freed ? hccld_index_find(at) : NULL;
+	slab = record ? atomic_load(&record->slab) : NULL;
+	if (record)
+		was_freed = slab && hccld_slab_find(slab, at - atomic_load(&record->start), &first, &bytes) < 0;
+	hccld_index_unlock();
+	if (!was_freed || (!record && is_mapped(address)))
+		return 0;
+	return hccld_error(cause, "%s: the memory at %p was freed: it is byte %" PRIu64 " of %" PRIu64 " that aclrtMalloc had returned at %#" PRIx64,
+			   function, address, at - freed.start, freed.bytes - freed.extra, freed.start);
+}
+
 static int no_start(enum hccld_memory memory, const void *pointer)
 {
-	return hccld_error(CAUSE_ARGUMENT,
+	int r = memory == HCCLD_MEMORY_DEVICE ? hccld_buffer_freed_error(CAUSE_ARGUMENT, "aclrtFree", pointer) : 0;
+
+	return r < 0 ? r : hccld_error(CAUSE_ARGUMENT,
 			   "%p is not the start of memory that %s returned, or it was freed, or its device was reset",
 			   pointer, memory == HCCLD_MEMORY_DEVICE ? "aclrtMalloc" : "aclrtMallocHost");
 }
@@ -355,6 +426,8 @@ int hccld_buffer_free(enum hccld_memory memory, void *pointer)
 		hccld_index_unlock();
 		return no_start(memory, pointer);
 	}
+	if (memory == HCCLD_MEMORY_DEVICE)
+		freed_add(record, address);
 	drop = release(record, address - atomic_load(&record->start), &segment);
 	hccld_index_unlock();
 	if (drop && segment.id)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "client/session.h"
+#include "proto/status.h"
 
 enum hccld_memory { HCCLD_MEMORY_DEVICE, HCCLD_MEMORY_HOST };
 
@@ -47,6 +48,11 @@ struct hccld_mapping {
 int hccld_buffer_add(const struct hccld_mapping *mapping);
 /* @base: as added. Nothing happens if it is not there any more. */
 void hccld_buffer_remove(void *base);
+/*
+ * Is @address in device memory that this process has freed, and that nothing has taken the place of? Sets the text that says so, and returns the
+ * error of @cause; else 0: it is not, or that is not known any more.
+ */
+int hccld_buffer_freed_error(enum cause cause, const char *function, const void *address);
 /* The allocation or mapping around an address, and the program's number of its device (-1: it was reset). -ENOENT (no text). */
 int hccld_buffer_range(const void *address, void **ret_start, uint64_t *ret_bytes, int32_t *ret_device);
 /* The same for a signal handler: takes no lock, and gives up when the index is being changed. @bytes 0: it is in no allocation. */

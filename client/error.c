@@ -57,6 +57,7 @@ static const struct {
 	{ CAUSE_ARGUMENT, "is already taken by pid", "Give each process a rank of its own: check RANK_ID, or what else the program takes it from." },
 	{ CAUSE_LIMIT, "being drained", "Use another node, or start the program again after hcclctl undrain; hcclctl status shows a drain." },
 	{ CAUSE_LIMIT, "this process has as many files open", "Close files that are not needed, or raise the limit (ulimit -n)." },
+	{ CAUSE_NOT_DEVICE_MEMORY, "was freed", "Free memory only when nothing uses it any more, and after its streams were synchronized." },
 	{ CAUSE_MEMORY, "--device-memory",
 	  "Free memory that is not needed (hcclctl mem shows who holds how much), use another device, which may have room, or raise [devices] device_memory (option --device-memory)." },
 	{ CAUSE_MEMORY, "memory_per_tenant",

@@ -35,11 +35,15 @@ static int registration_check(const CommMem *mem, struct hccld_place *ret_place)
 {
 	const bool is_device = mem->type == COMM_MEM_TYPE_DEVICE;
 	char extra[HCCLD_EXTRA_TEXT];
+	int r;
 
-	if (hccld_share_find(mem->addr, ret_place) < 0)
-		return hccld_error(CAUSE_ARGUMENT,
-				   "HcclCommMemReg: mem->addr is %p, which is no memory of hccld that other ranks could reach: use %s, not malloc",
-				   mem->addr, is_device ? "aclrtMalloc" : "aclrtMallocHost");
+	if (hccld_share_find(mem->addr, ret_place) < 0) {
+		r = hccld_buffer_freed_error(CAUSE_ARGUMENT, "HcclCommMemReg", mem->addr);
+		return r < 0 ? r
+			     : hccld_error(CAUSE_ARGUMENT,
+					   "HcclCommMemReg: mem->addr is %p, which is no memory of hccld that other ranks could reach: use %s, not malloc",
+					   mem->addr, is_device ? "aclrtMalloc" : "aclrtMallocHost");
+	}
 	if (ret_place->memory != (is_device ? HCCLD_MEMORY_DEVICE : HCCLD_MEMORY_HOST))
 		return hccld_error(CAUSE_ARGUMENT, "HcclCommMemReg: mem->type is %d; expected %d: mem->addr is %p, %s memory", (int)mem->type,
 				   is_device ? COMM_MEM_TYPE_HOST : COMM_MEM_TYPE_DEVICE, mem->addr, is_device ? "host" : "device");

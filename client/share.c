@@ -116,10 +116,11 @@ int hccld_share_export(const void *address, uint64_t bytes, bool any_process,
 	r = hccld_context_current(&context);
 	if (r < 0)
 		return r;
-	if (hccld_buffer_find(address, &place) < 0 || place.memory != HCCLD_MEMORY_DEVICE)
-		return hccld_error(CAUSE_NOT_DEVICE_MEMORY,
-				   "aclrtIpcMemGetExportKey: devPtr is %p, which is not device memory",
-				   address);
+	if (hccld_buffer_find(address, &place) < 0 || place.memory != HCCLD_MEMORY_DEVICE) {
+		r = hccld_buffer_freed_error(CAUSE_NOT_DEVICE_MEMORY, "aclrtIpcMemGetExportKey", address);
+		return r < 0 ? r
+			     : hccld_error(CAUSE_NOT_DEVICE_MEMORY, "aclrtIpcMemGetExportKey: devPtr is %p, which is not device memory", address);
+	}
 	if (bytes == 0 || bytes > place.available)
 		return hccld_error(CAUSE_ARGUMENT,
 				   "aclrtIpcMemGetExportKey: size is %llu; the allocation has %llu bytes from devPtr on%s",
@@ -471,12 +472,15 @@ int hccld_share_lost_error(const char *function, const void *address)
 	struct hccld_lost lost;
 	bool is_lost;
 	char how[96];
+	int r;
 
 	pthread_mutex_lock(&mutex);
 	is_lost = find_lost(address, &lost);
 	pthread_mutex_unlock(&mutex);
-	if (!is_lost && !hccld_virtual_is_lost(address, &lost))
-		return hccld_channels_lost_error(function, address);
+	if (!is_lost && !hccld_virtual_is_lost(address, &lost)) {
+		r = hccld_channels_lost_error(function, address);
+		return r < 0 ? r : hccld_buffer_freed_error(CAUSE_NOT_DEVICE_MEMORY, function, address);
+	}
 	loss_text(lost.loss.kind, lost.loss.exit, "freed", how, sizeof(how));
 	return hccld_error(CAUSE_PEER_MEMORY,
 			   "%s: the memory at %p was imported from pid %u, which %s; it reads as zeros",

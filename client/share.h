@@ -73,7 +73,7 @@ uint32_t hccld_share_lost_count(void);
 void hccld_share_refresh_since(uint32_t count);
 /* hccld_buffer_find() after that: what was lost is not found. */
 int hccld_share_find(const void *address, struct hccld_place *ret_place);
-/* Was the memory at @address lost? Sets the text that says so, and returns -ESTALE; else 0. */
+/* Was the memory at @address lost, or freed by this process? Sets the text that says so, and returns -ESTALE or -ESPIPE; else 0. */
 int hccld_share_lost_error(const char *function, const void *address);
 /* Lost memory of a key or handle that is mapped at @address; for a signal handler: false also if it cannot be told now. */
 bool hccld_share_look(const void *address, struct hccld_lost *ret_lost);

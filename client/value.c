@@ -22,8 +22,11 @@ static int value_submit(enum task_kind kind, void *address, uint64_t value, uint
 		return r;
 	if ((uintptr_t)address % sizeof(uint64_t))
 		return hccld_error(CAUSE_ARGUMENT, "devAddr is %p; expected a multiple of 8", address);
-	if (hccld_buffer_find(address, &place) < 0 || place.available < sizeof(uint64_t))
-		return hccld_error(CAUSE_NOT_DEVICE_MEMORY, "devAddr is %p, which is not 8 bytes of memory of aclrtMalloc", address);
+	if (hccld_buffer_find(address, &place) < 0 || place.available < sizeof(uint64_t)) {
+		r = hccld_buffer_freed_error(CAUSE_NOT_DEVICE_MEMORY, "devAddr", address);
+		return r < 0 ? r
+			     : hccld_error(CAUSE_NOT_DEVICE_MEMORY, "devAddr is %p, which is not 8 bytes of memory of aclrtMalloc", address);
+	}
 	item.segment = place.segment;
 	item.offset = place.offset;
 	atomic_init(&item.number, value);

@@ -76,6 +76,48 @@ static void allocation_codes(void)
 	check_fails(aclrtMemset(memory, 161, 0, 161), ACL_ERROR_RT_PARAM_INVALID, "160");
 }
 
+static void use_freed(size_t size)
+{
+	unsigned char *freed, *good, own[64];
+	char wanted[100], key[65];
+	aclrtStream stream;
+
+	check_ok(aclrtCreateStream(&stream));
+	check_ok(aclrtMalloc((void **)&good, size, ACL_MEM_MALLOC_HUGE_FIRST));
+	check_ok(aclrtMalloc((void **)&freed, size, ACL_MEM_MALLOC_HUGE_FIRST));
+	check_ok(aclrtFree(freed));
+	snprintf(wanted, sizeof(wanted), "was freed: it is byte 8 of %zu that aclrtMalloc had returned at %p", size, (void *)freed);
+	check_fails(aclrtMemcpy(freed + 8, 64, own, 64, ACL_MEMCPY_HOST_TO_DEVICE), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtMemcpy(good, 64, freed + 8, 64, ACL_MEMCPY_DEVICE_TO_DEVICE), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtMemcpy(freed + 8, 64, own, 64, ACL_MEMCPY_DEFAULT), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtMemcpyAsync(good, 64, freed + 8, 64, ACL_MEMCPY_DEVICE_TO_DEVICE, stream), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtMemset(freed + 8, 64, 0, 64), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtMemsetAsync(freed + 8, 64, 0, 64, stream), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtReduceAsync(good, freed + 8, 64, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_INT8, stream, NULL), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtValueWrite(freed + 8, 1, 0, stream), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtIpcMemGetExportKey(freed + 8, 64, key, 65, 0), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtMemFlush(freed + 8, 64), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_fails(aclrtFree(freed + 8), ACL_ERROR_RT_PARAM_INVALID, wanted);
+	check_ok(aclrtSynchronizeStream(stream));
+	/* in use again */
+	check_ok(aclrtMalloc((void **)&freed, size, ACL_MEM_MALLOC_HUGE_FIRST));
+	check_ok(aclrtMemset(freed, size, 0, size));
+	check_ok(aclrtFree(freed));
+	check_ok(aclrtFree(good));
+}
+
+static void freed_is_told(void)
+{
+	check_ok(aclrtSetDevice(0));
+	use_freed(100);
+	use_freed(4 << 20);
+}
+
+TEST(acl_memory_that_was_freed_is_told)
+{
+	job_run(freed_is_told);
+}
+
 static void sizes_beyond_any(void)
 {
 	static const size_t sizes[] = { SIZE_MAX, SIZE_MAX - 31, SIZE_MAX / 2, 1ull << 47, 1ull << 46, 1ull << 45, 1ull << 44 };

@@ -105,6 +105,10 @@ static void batch_order_rank(struct job_rank *rank)
 	lone[1] = job_receive(peer, lone, 1);
 	snprintf(part, sizeof(part), "rank %u, item 1: buf is not device memory; allocate it with aclrtMalloc", rank->rank);
 	check_fails(HcclBatchSendRecv(lone, 2, rank->comm, rank->stream), HCCL_E_PARA, part);
+	check_ok(aclrtMalloc(&host, 512, ACL_MEM_MALLOC_HUGE_FIRST));
+	check_ok(aclrtFree(host));
+	lone[1].buf = host;
+	check_fails(HcclBatchSendRecv(lone, 2, rank->comm, rank->stream), HCCL_E_PARA, "was freed: it is byte 0 of 512 that aclrtMalloc had returned");
 	check_ok(aclrtMallocHost(&host, 64));
 	lone[1].buf = host;
 	check_fails(HcclBatchSendRecv(lone, 2, rank->comm, rank->stream), HCCL_E_PARA, "buf is not device memory");
