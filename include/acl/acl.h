@@ -60,7 +60,9 @@ aclError aclFinalizeReference(uint64_t *refCount);
 
 /*
  * Text of the calling thread's last error, or NULL; reading takes it away. The string stays valid
- * until the thread's next call of this function.
+ * until the thread's next call of this function. Inline functions of these headers (HcclChannelDescInit
+ * and others that fill a structure) work without the library and leave no text: one that is there
+ * after their HCCL_E_PTR is of an earlier call.
  */
 const char *aclGetRecentErrMsg(void);
 
