@@ -13,6 +13,7 @@
 
 #define SIZE 8192u
 #define GUARDED 8192u /* so many have guards */
+#define SLACK 200 /* mappings of the C library, or of a sanitizer */
 
 /* May this address be touched? */
 static bool is_there(const volatile char *address)
@@ -98,7 +99,7 @@ TEST(without_room_for_guards_there_is_memory)
 	}
 	check_guarded(parts[0], SIZE);
 	check_guarded(parts[GUARDED - 1], SIZE);
-	check_le_int(mapping_count(), before + 2 * GUARDED + 500 + 10);
+	check_le_int(mapping_count(), before + 2 * GUARDED + 500 + SLACK);
 	/* what is freed makes room; in another order than it was made */
 	for (uint32_t i = 0; i < GUARDED; i += 2)
 		hccld_mapping_free(parts[i], SIZE);
@@ -111,6 +112,6 @@ TEST(without_room_for_guards_there_is_memory)
 	for (uint32_t i = 0; i < GUARDED + 500; i++)
 		hccld_mapping_free(parts[i], SIZE);
 	/* all of it is gone again, guards as well */
-	check_le_int(mapping_count(), before + 5);
+	check_le_int(mapping_count(), before + SLACK);
 	close(fd);
 }
