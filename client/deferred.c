@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "client/error.h"
+#include "client/order.h"
 
 struct deferred *hccld_deferred_new(const struct hccld_after *after)
 {
@@ -21,6 +22,7 @@ struct deferred *hccld_deferred_new(const struct hccld_after *after)
 }
 
 static _Atomic bool entangled;
+char hccld_order_of_all;
 static _Atomic uint64_t last_order;
 /* What the look at all streams has found: the due action that was queued first. */
 static _Thread_local struct hccld_stream *oldest;

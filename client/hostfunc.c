@@ -19,6 +19,7 @@
 
 #include "client/error.h"
 #include "client/kernel.h"
+#include "client/order.h"
 #include "client/stream_state.h"
 #include "proto/feature.h"
 
@@ -164,6 +165,7 @@ static void run_exit(void *arg)
 {
 	const struct running *running = arg;
 
+	order_release(running->call->stream);
 	current = NULL;
 	pthread_mutex_lock(&mutex);
 	call_end(running->session, running->call);
@@ -185,9 +187,11 @@ static void run(struct hccld_session *session, struct host_call *call)
 	/* copies before it may still have to be written to memory of the program */
 	hccld_stream_run_all_deferred();
 	current = call;
+	order_acquire(call->stream);
 	pthread_cleanup_push(run_exit, &running);
 	call->function(call->arg);
 	pthread_cleanup_pop(0);
+	order_release(call->stream);
 	current = NULL;
 	pthread_mutex_lock(&mutex);
 	call_end(session, call);

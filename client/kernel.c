@@ -29,6 +29,7 @@
 
 #include "client/error.h"
 #include "client/hostfunc.h"
+#include "client/order.h"
 #include "client/stream_state.h"
 #include "client/strict.h"
 #include "proto/feature.h"
@@ -150,6 +151,7 @@ static int thread_new(void);
 
 static void block_end(struct kernel *kernel)
 {
+	order_release(kernel->stream);
 	hccld_strict_close();
 	hccld_host_enter(NULL);
 	/* what all blocks have done is before what the last one says */
@@ -181,6 +183,15 @@ static void name_thread(uint32_t block)
 	(void)prctl(PR_SET_NAME, name);
 }
 
+/* Inlined into a function with a cleanup handler gcc warns of its setjmp(). */
+__attribute__((noinline)) static void block_begin(struct kernel *kernel, uint32_t block)
+{
+	name_thread(block);
+	hccld_host_enter(kernel->call);
+	hccld_strict_open();
+	order_acquire(kernel->stream);
+}
+
 static void *block_main(void *arg)
 {
 	struct kernel *kernel;
@@ -193,9 +204,7 @@ static void *block_main(void *arg)
 			pthread_cond_wait(&work, &mutex);
 		kernel = queue_take(&block);
 		pthread_mutex_unlock(&mutex);
-		name_thread(block);
-		hccld_host_enter(kernel->call);
-		hccld_strict_open();
+		block_begin(kernel, block);
 		pthread_cleanup_push(block_exit, kernel);
 		kernel->function(block, kernel->blocks, kernel->args);
 		pthread_cleanup_pop(0);

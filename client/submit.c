@@ -12,6 +12,7 @@
 
 #include "client/error.h"
 #include "client/hostfunc.h"
+#include "client/order.h"
 #include "client/segment.h"
 
 #define SIDE_MIN (64u << 10)
@@ -109,6 +110,7 @@ static int put(struct hccld_stream *stream, struct task *task, const struct item
 		deferred->position = tail;
 		hccld_deferred_push(stream, deferred);
 	}
+	order_release(stream);
 	/* our copy second, for waiters of this process: they must find the deferred action; the engine must find the slots */
 	atomic_store_explicit(&stream->ring->tail, tail, memory_order_release);
 	atomic_store_explicit(&stream->tail, tail, memory_order_release);

@@ -14,6 +14,7 @@
 #include "client/error.h"
 #include "client/exception.h"
 #include "client/hostfunc.h"
+#include "client/order.h"
 #include "client/thread.h"
 #include "proto/pause.h"
 #include "proto/yielding.h"
@@ -195,6 +196,7 @@ int hccld_stream_wait_until(struct hccld_stream *stream, uint64_t deadline)
 	r = hccld_stream_wait_completed(stream, target, deadline);
 	if (r < 0)
 		return r;
+	order_acquire(stream);
 	hccld_deferred_run(stream, target);
 	if (__builtin_expect(hccld_deferred_is_entangled(), 0))
 		hccld_stream_run_all_deferred();
@@ -220,11 +222,14 @@ struct hccld_point hccld_point_of(struct hccld_stream *stream, uint64_t position
 
 bool hccld_point_is_pending(const struct hccld_point *point)
 {
-	const struct hccld_stream *stream = point->stream;
+	struct hccld_stream *stream = point->stream;
 
 	if (!stream || !stream_is_alive(stream) || atomic_load(&stream->serial) != point->serial)
 		return false;
-	return stream_completed(stream) < point->position;
+	if (stream_completed(stream) < point->position)
+		return true;
+	order_acquire(stream);
+	return false;
 }
 
 int hccld_point_wait(const struct hccld_point *point, int64_t timeout_ms)
@@ -233,6 +238,8 @@ int hccld_point_wait(const struct hccld_point *point, int64_t timeout_ms)
 
 	if (hccld_point_is_pending(point))
 		r = hccld_stream_wait_completed(point->stream, point->position, hccld_deadline(timeout_ms));
+	if (r == 0 && point->stream)
+		order_acquire(point->stream);
 	if (r == -ECANCELED) {
 		hccld_error_forget();
 		r = 0;
@@ -263,6 +270,7 @@ int hccld_stream_query(struct hccld_stream *stream)
 	struct hccld_session *session;
 
 	if (stream_completed(stream) >= target) {
+		order_acquire(stream);
 		hccld_deferred_run(stream, target);
 		if (hccld_deferred_is_entangled())
 			hccld_stream_run_all_deferred();
