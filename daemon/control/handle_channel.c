@@ -243,7 +243,7 @@ static int offer_all(struct request *request, struct rank *rank, struct channel 
 		if (is_new[made])
 			channel_discard(channels[made]);
 	if (r < 0)
-		notifies_collect(rank->context);
+		notifies_collect(rank->session);
 	return r;
 }
 

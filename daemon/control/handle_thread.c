@@ -90,7 +90,7 @@ static int thread_make(struct request *request, struct context *context, struct 
 		/* nobody has heard of them: no task can name one */
 		notifies_close(wish.notifies);
 		notifies_free(wish.notifies);
-		notifies_collect(context);
+		notifies_collect(context->session);
 	}
 	return r < 0 ? thread_refuse(request, context->session, r) : 0;
 }

@@ -124,7 +124,7 @@ static bool list_notifies_of(struct page *page, struct context *context, uint32_
 {
 	uint32_t id = 0;
 
-	notifies_collect(context);
+	notifies_collect(context->session);
 	while (id < HCCLD_NOTIFIES_MAX && !list_is_empty(&context->notifies.ranges)) {
 		const struct notifies *notifies = context->notifies.owners[id];
 		uint64_t cursor = notifies_cursor(context->session, context->device, id);

@@ -76,9 +76,7 @@ void notifies_watch_again(void *data)
 	list_for_each(struct session, session, &registry->sessions, link) {
 		if (session->view.id <= after || !session_is_undecided(session))
 			continue;
-		for (uint32_t i = 0; i < registry->device_count; i++)
-			if (session->contexts[i] && session->contexts[i]->notifies.undecided_count)
-				notifies_collect(session->contexts[i]);
+		notifies_collect(session);
 		if (look_begin() - begin_ns < TURN_NS)
 			continue;
 		control->notify_after = session->view.id;

@@ -224,12 +224,11 @@ static void session_gone(struct control *control, struct session *session)
 	retry_soon(control);
 }
 
-/* @call: notifies_lose(), notifies_collect(). */
-static void each_context(struct session *session, void (*call)(struct context *context))
+static void session_lose_notifies(struct session *session)
 {
 	for (uint32_t i = 0; i < session->registry->device_count; i++)
 		if (session->contexts[i])
-			call(session->contexts[i]);
+			notifies_lose(session->contexts[i]);
 }
 
 static bool frees_notifies(const struct teardown *teardown)
@@ -261,7 +260,7 @@ static void teardown_finish(void *arg)
 		notifies_free(teardown->notifies);
 	/* once, however many there were: all that is queued is looked at */
 	if (has_freed)
-		each_context(session, notifies_collect);
+		notifies_collect(session);
 	if (has_freed && !teardown->control->is_stopping)
 		notifies_watch(teardown->control);
 	if (teardown->request)
@@ -384,7 +383,7 @@ void teardown_start(struct teardown *teardown)
 	struct session *session = teardown->session;
 	bool is_first = list_is_empty(&session->teardowns);
 
-	each_context(session, notifies_lose);
+	session_lose_notifies(session);
 	list_append(&session->teardowns, &teardown->link);
 	if (is_first)
 		teardown_next(teardown->control, session);

@@ -224,7 +224,7 @@ static void collect_device(struct registry *registry, uint32_t device)
 	list_for_each(struct session, session, &registry->sessions, link) {
 		if (!session->contexts[device] || !session->contexts[device]->notifies.settled_count)
 			continue;
-		notifies_collect(session->contexts[device]);
+		notifies_collect(session);
 		if (look_begin() - begin_ns > COLLECT_NS)
 			return;
 	}
@@ -239,12 +239,12 @@ static int ids_choose(struct context *context, uint32_t count, uint32_t *ret_fir
 
 	if (places < limit)
 		limit = (uint32_t)places;
-	notifies_collect(context);
+	notifies_collect(context->session);
 	if (ids_find(device_of(context), limit, count, ret_first) == 0)
 		return 0;
 	/* before a refusal, however long it takes: the turn is this user's */
 	if (context->notifies.settled_count)
-		notifies_look(context);
+		notifies_look(context->session);
 	collect_device(registry, context->device);
 	return ids_find(device_of(context), limit, count, ret_first);
 }

@@ -26,11 +26,11 @@
 #include "proto/limits.h"
 #include "proto/notify.h"
 #include "proto/status.h"
-#include "registry/look.h"
 
 struct context;
 struct registry;
 struct segment;
+struct session;
 struct text;
 
 enum notify_purpose {
@@ -51,7 +51,6 @@ struct notify_table {
 	uint32_t settled_count;	   /* of ranges */
 	uint32_t undecided_count;  /* of them, that may have waits for which no record can come */
 	bool has_closed;	   /* a range since the last notifies_lose() */
-	struct look look;	   /* of notifies_collect() */
 	_Atomic uint64_t pages[NOTIFY_PAGES / 64]; /* of the segment, that are backed and charged: the engine touches no others */
 };
 
@@ -98,12 +97,12 @@ void notifies_lose(struct context *context);
 /* The engine has made a pass since notifies_close(): notifies_collect() may free them. */
 void notifies_free(struct notifies *notifies);
 /*
- * Frees what is closed and not named by a queued task any more; of what is, waits for which no record can come end: registry->failed_notifies
+ * Frees what the session has closed, on any device, and no queued task names any more; of what is, waits for which no record can come end: registry->failed_notifies
  * says that the engine is to ring who waits. A look that took long not long ago is left out.
  */
-void notifies_collect(struct context *context);
+void notifies_collect(struct session *session);
 /* The same in any case. */
-void notifies_look(struct context *context);
+void notifies_look(struct session *session);
 /* Of a context that goes, after its memory. */
 void notifies_drop_all(struct context *context);
 /* Memory of this process only; with that of the table. */

@@ -5,7 +5,7 @@
  *
  * A record comes before a wait if it is queued, and not behind a wait for the same notify that is at the head of its stream and has not got
  * what it wants. So does, of a counting notify, a wait that clears it and is not at the head itself. The rings are read one after the
- * other, while the engine goes on: if the notify has changed meanwhile nothing is known. If it has not, a head that had not got what it
+ * other, once for all contexts of the session, while the engine goes on: if the notify has changed meanwhile nothing is known. If it has not, a head that had not got what it
  * wanted was one from the first ring to the last.
  */
 #include <string.h>
@@ -18,7 +18,6 @@
 #include "registry/session.h"
 
 #define PLACE sizeof(struct notify_slot)
-#define NONE UINT32_MAX
 
 struct marks {
 	uint64_t named[HCCLD_NOTIFIES_MAX / 64];
@@ -26,47 +25,89 @@ struct marks {
 	uint64_t cleared[HCCLD_NOTIFIES_MAX / 64]; /* by waits */
 };
 
+static struct marks marks_of[HCCLD_DEVICES_MAX]; /* control thread; of contexts that have something to decide, during a look */
+
+/* A notify that an item names. */
+struct named {
+	struct context *context; /* NULL: none that is to be decided on */
+	uint32_t id;
+};
+
 static void mark(uint64_t *words, uint32_t id)
 {
 	words[id / 64] |= 1ull << (id % 64);
 }
 
-/* The id of this context that the item names, or NONE. */
-static uint32_t item_id(const struct context *context, const volatile struct item *item)
+/* What is to be looked at; NULL: the session has no context of the device, or that has nothing to decide. */
+static struct context *context_at(const struct session *session, uint32_t device)
 {
-	uint64_t offset = item->offset;
+	struct context *context = session->contexts[device];
 
-	if (item->kind != ITEM_PLACE || item->segment != context->notifies.segment->id || offset / PLACE >= HCCLD_NOTIFIES_MAX)
-		return NONE;
-	return (uint32_t)(offset / PLACE);
+	return context && context->notifies.settled_count ? context : NULL;
 }
 
-/* The notify that the task at @position, the head, waits for in vain; or NONE. */
-static uint32_t head_awaits(struct context *context, const struct stream_ring *ring, uint64_t position)
+static struct named item_names(struct session *session, const volatile struct item *item)
+{
+	const struct named none = { 0 };
+	uint64_t offset = item->offset;
+	struct segment *segment;
+
+	if (item->kind != ITEM_PLACE || offset / PLACE >= HCCLD_NOTIFIES_MAX)
+		return none;
+	segment = session_segment(session, item->segment);
+	if (!segment || segment->is_import || segment->kind != SEGMENT_NOTIFY || context_at(session, segment->context->device) != segment->context)
+		return none;
+	return (struct named){ segment->context, (uint32_t)(offset / PLACE) };
+}
+
+/* The notify that the task at @position, the head, waits for in vain; or none. */
+static struct named head_awaits(struct session *session, const struct stream_ring *ring, uint64_t position)
 {
 	const struct item *item = &ring->slots[(position + 1) % HCCLD_STREAM_SLOTS].item;
 	uint64_t number = atomic_load_explicit(&item->number, memory_order_relaxed);
-	uint32_t id = item_id(context, item);
+	struct named named = item_names(session, item);
 	uint64_t word;
 
 	/* a place that was handed out has memory behind it */
-	if (id == NONE || !notifies_owner(context, id))
-		return NONE;
-	word = atomic_load_explicit(&notify_slot_at(context, id)->word, memory_order_acquire);
+	if (!named.context || !notifies_owner(named.context, named.id))
+		return (struct named){ 0 };
+	word = atomic_load_explicit(&notify_slot_at(named.context, named.id)->word, memory_order_acquire);
 	if (engine_notify_compares(*(const volatile uint8_t *)&item->data_type, notify_value(word), (uint32_t)number, (uint32_t)(number >> 32)))
-		return NONE;
-	return id;
+		return (struct named){ 0 };
+	return named;
+}
+
+/* Of a task of @kind, not ahead of one that waits for @awaited in vain. @clears: so it does if it is a wait. */
+static void mark_item(struct named named, struct named awaited, uint32_t kind, bool clears)
+{
+	struct marks *marks = &marks_of[named.context->device];
+
+	mark(marks->named, named.id);
+	if (named.context == awaited.context && named.id == awaited.id)
+		return;
+	if (kind == TASK_NOTIFY_RECORD)
+		mark(marks->recorded, named.id);
+	else if (clears)
+		mark(marks->cleared, named.id);
+}
+
+/* Of all contexts; nothing is known then. */
+static void mark_all(const struct session *session)
+{
+	for (uint32_t device = 0; device < session->registry->device_count; device++)
+		if (context_at(session, device))
+			memset(&marks_of[device], 0xff, sizeof(marks_of[device]));
 }
 
 /*
  * What is queued in @ring: a task is there until `completed` has passed it, and the engine changes no notify for it afterwards (acquire).
  * Slots may be written anew meanwhile: then nothing is known.
  */
-static void mark_ring(struct context *context, const struct stream_ring *ring, struct marks *marks)
+static void mark_ring(struct session *session, const struct stream_ring *ring)
 {
 	uint64_t begin = atomic_load_explicit(&ring->completed, memory_order_acquire);
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire), position = begin;
-	uint32_t awaited = NONE;
+	struct named awaited = { 0 };
 
 	if (tail - begin > HCCLD_STREAM_SLOTS)
 		return; /* nonsense */
@@ -77,24 +118,19 @@ static void mark_ring(struct context *context, const struct stream_ring *ring, s
 		if (!slots || slots > tail - position)
 			break;
 		if (kind == TASK_NOTIFY_WAIT && position == begin && slots > 1)
-			awaited = head_awaits(context, ring, position);
+			awaited = head_awaits(session, ring, position);
 		for (uint32_t i = 1; (kind == TASK_NOTIFY_RECORD || kind == TASK_NOTIFY_WAIT) && i < slots; i++) {
 			const volatile struct item *item = &ring->slots[(position + i) % HCCLD_STREAM_SLOTS].item;
-			uint32_t id = item_id(context, item);
+			struct named named = item_names(session, item);
 
-			if (id == NONE)
-				continue;
-			mark(marks->named, id);
-			if (id != awaited && kind == TASK_NOTIFY_RECORD)
-				mark(marks->recorded, id);
-			if (id != awaited && kind == TASK_NOTIFY_WAIT && position != begin && item->peer == 1)
-				mark(marks->cleared, id);
+			if (named.context)
+				mark_item(named, awaited, kind, position != begin && item->peer == 1);
 		}
 		position += slots;
 	}
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&ring->tail, memory_order_relaxed) - begin > HCCLD_STREAM_SLOTS)
-		memset(marks, 0xff, sizeof(*marks));
+		mark_all(session);
 }
 
 static bool is_marked(const struct notifies *notifies, const uint64_t *words)
@@ -115,8 +151,10 @@ static uint64_t changes_of(const struct notifies *notifies)
 	return changes;
 }
 
-static void decide(struct notifies *notifies, const struct marks *marks)
+static void decide(struct notifies *notifies)
 {
+	const struct marks *marks = &marks_of[notifies->context->device];
+
 	if (!is_marked(notifies, marks->named)) {
 		notifies_end(notifies);
 		return;
@@ -129,26 +167,48 @@ static void decide(struct notifies *notifies, const struct marks *marks)
 	notifies->context->session->registry->failed_notifies = true;
 }
 
-void notifies_look(struct context *context)
+static void look_start(struct context *context)
 {
-	const struct session *session = context->session;
-	uint64_t begin_ns = look_begin();
-	struct marks marks = { 0 };
-
+	memset(&marks_of[context->device], 0, sizeof(marks_of[context->device]));
 	list_for_each(struct notifies, notifies, &context->notifies.ranges, link)
 		if (notifies->may_have_waits)
 			notifies->changes = changes_of(notifies);
-	for (uint32_t i = 0; i < HCCLD_STREAMS_PER_SESSION; i++)
-		if (session->streams[i])
-			mark_ring(context, session->streams[i]->ring, &marks);
-	list_for_each(struct notifies, notifies, &context->notifies.ranges, link)
-		if (notifies->is_settled)
-			decide(notifies, &marks);
-	look_end(&context->notifies.look, begin_ns);
 }
 
-void notifies_collect(struct context *context)
+static void look_decide(struct context *context)
 {
-	if (context->notifies.settled_count && look_is_due(&context->notifies.look))
-		notifies_look(context);
+	list_for_each(struct notifies, notifies, &context->notifies.ranges, link)
+		if (notifies->is_settled)
+			decide(notifies);
+}
+
+void notifies_look(struct session *session)
+{
+	const uint32_t device_count = session->registry->device_count;
+	uint64_t begin_ns = look_begin();
+
+	for (uint32_t device = 0; device < device_count; device++)
+		if (context_at(session, device))
+			look_start(session->contexts[device]);
+	for (uint32_t i = 0; i < HCCLD_STREAMS_PER_SESSION; i++)
+		if (session->streams[i])
+			mark_ring(session, session->streams[i]->ring);
+	for (uint32_t device = 0; device < device_count; device++)
+		if (context_at(session, device))
+			look_decide(session->contexts[device]);
+	look_end(&session->notify_look, begin_ns);
+}
+
+static bool has_settled(const struct session *session)
+{
+	for (uint32_t device = 0; device < session->registry->device_count; device++)
+		if (context_at(session, device))
+			return true;
+	return false;
+}
+
+void notifies_collect(struct session *session)
+{
+	if (has_settled(session) && look_is_due(&session->notify_look))
+		notifies_look(session);
 }

@@ -402,13 +402,12 @@ static void drop_extents(struct registry *registry)
 /* What was being freed: after all that knows it. */
 static void settle_notifies(struct registry *registry)
 {
-	list_for_each(struct session, session, &registry->sessions, link)
-		for (uint32_t i = 0; i < registry->device_count; i++) {
-			if (!session->contexts[i])
-				continue;
-			notifies_lose(session->contexts[i]);
-			notifies_collect(session->contexts[i]);
-		}
+	list_for_each(struct session, session, &registry->sessions, link) {
+		for (uint32_t i = 0; i < registry->device_count; i++)
+			if (session->contexts[i])
+				notifies_lose(session->contexts[i]);
+		notifies_collect(session);
+	}
 }
 
 void registry_restore(struct registry *registry)

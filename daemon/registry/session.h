@@ -14,6 +14,7 @@
 #include "engine/view.h"
 #include "proto/limits.h"
 #include "registry/account.h"
+#include "registry/look.h"
 #include "registry/quota.h"
 
 struct context;
@@ -46,6 +47,7 @@ struct session {
 	struct list joiners;	/* joins that wait for other ranks */
 	struct list teardowns;	/* control/teardown.h: one at a time */
 	struct list cores;	/* cores.h */
+	struct look notify_look; /* of notifies_collect() */
 	uint32_t joiner_count, root_infos;
 	uint32_t export_count, thread_count;
 	uint32_t channel_waiters; /* control/channel_wait.h: what its requests wait for */

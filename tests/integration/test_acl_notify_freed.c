@@ -256,6 +256,36 @@ TEST(a_record_by_another_process_goes_with_a_destroyed_notify)
 	job_run_processes(2, recorded_by_another);
 }
 
+/* ---- on two devices: the streams of both are looked at for the notifies of both ---- */
+
+static void of_two_devices(void)
+{
+	aclrtStream others;
+	aclrtNotify other;
+
+	begin();
+	check_ok(aclrtSetDevice(1));
+	check_ok(aclrtCreateStream(&others));
+	check_ok(aclrtCreateNotify(&other, 0));
+	check_ok(aclrtWaitAndResetNotify(other, others, 0));
+	check_ok(aclrtLaunchHostFunc(recorder, hold, NULL));
+	check_ok(aclrtRecordNotify(notify, recorder));
+	check_ok(aclrtWaitAndResetNotify(notify, first, 0));
+	check_ok(aclrtDestroyNotify(other));
+	check_ok(aclrtDestroyNotify(notify));
+	/* one look decides both */
+	check_fails(aclrtSynchronizeStreamWithTimeout(others, LONG_MS), FREED, " was freed");
+	still_waits(first);
+	atomic_store(&may_go, 1);
+	check_ok(aclrtSynchronizeStreamWithTimeout(first, LONG_MS));
+	check_ok(aclrtSynchronizeStream(recorder));
+}
+
+TEST(destroyed_notifies_of_two_devices_are_told_apart)
+{
+	job_run(of_two_devices);
+}
+
 /* ---- the daemon is killed in between ---- */
 
 static void survivor(void)
