@@ -388,7 +388,7 @@ int hccld_buffer_freed_error(enum cause cause, const char *function, const void 
 	hccld_index_unlock();
 	if (!was_freed || (!record && is_mapped(address)))
 		return 0;
-	return hccld_error(cause, "%s: the memory at %p was freed: it is byte %" PRIu64 " of %" PRIu64 " that aclrtMalloc had returned at %#" PRIx64,
+	return hccld_error(cause, "%s: the memory at %p was freed: it is byte %" PRIu64 " of %" PRIu64 " that were allocated at %#" PRIx64,
 			   function, address, at - freed.start, freed.bytes - freed.extra, freed.start);
 }
 

@@ -103,7 +103,7 @@ static void registers(struct job_rank *rank)
 	check_fails(HcclCommMemReg(rank->comm, "tag", &bad, &handle), HCCL_E_PARA, "use aclrtMalloc, not malloc");
 	check_ok(aclrtMalloc(&bad.addr, 1024, ACL_MEM_MALLOC_HUGE_FIRST));
 	check_ok(aclrtFree(bad.addr));
-	check_fails(HcclCommMemReg(rank->comm, "tag", &bad, &handle), HCCL_E_PARA, "was freed: it is byte 0 of 1024 that aclrtMalloc had returned");
+	check_fails(HcclCommMemReg(rank->comm, "tag", &bad, &handle), HCCL_E_PARA, "was freed: it is byte 0 of 1024 that were allocated");
 	check_null(handle);
 	overlaps(rank, memory);
 	settle(rank);

@@ -108,7 +108,7 @@ static void batch_order_rank(struct job_rank *rank)
 	check_ok(aclrtMalloc(&host, 512, ACL_MEM_MALLOC_HUGE_FIRST));
 	check_ok(aclrtFree(host));
 	lone[1].buf = host;
-	check_fails(HcclBatchSendRecv(lone, 2, rank->comm, rank->stream), HCCL_E_PARA, "was freed: it is byte 0 of 512 that aclrtMalloc had returned");
+	check_fails(HcclBatchSendRecv(lone, 2, rank->comm, rank->stream), HCCL_E_PARA, "was freed: it is byte 0 of 512 that were allocated");
 	check_ok(aclrtMallocHost(&host, 64));
 	lone[1].buf = host;
 	check_fails(HcclBatchSendRecv(lone, 2, rank->comm, rank->stream), HCCL_E_PARA, "buf is not device memory");
