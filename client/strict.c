@@ -198,7 +198,7 @@ static void tell(const void *address, const struct touched *touched)
 		line_add(&line, " on device ");
 		line_add_number(&line, (uint64_t)touched->allocation.device, 10);
 	}
-	line_add(&line, touched->is_beside ? "; nothing is there, for host kernels neither\n" :
+	line_add(&line, touched->is_beside ? "; nothing is there, neither for host code nor for host kernels\n" :
 					     "; HCCLD_STRICT_DEVICE forbids that to host code: copy with aclrtMemcpy, or touch it in a host kernel\n");
 	if (write(STDERR_FILENO, line.text, line.length) < 0) {
 		/* nobody reads it */

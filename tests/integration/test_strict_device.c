@@ -68,7 +68,7 @@ static void check_ends(void (*body)(void), const char *part)
 /* Nothing is there, for nobody. */
 static void check_ends_beside(void (*body)(void), const char *part)
 {
-	check_ends_so(body, part, "; nothing is there, for host kernels neither\n");
+	check_ends_so(body, part, "; nothing is there, neither for host code nor for host kernels\n");
 }
 
 static unsigned char *device_make(int32_t device, size_t size)
