@@ -55,8 +55,10 @@ static void context_ring(struct view_context *context, bool hard)
 {
 	uint64_t state;
 
-	if (!hard && !atomic_load_explicit(&context->words->asleep, memory_order_relaxed))
+	if (!hard && !atomic_load_explicit(&context->words->asleep, memory_order_relaxed)) {
+		context->unrung = true;
 		return;
+	}
 	state = atomic_load_explicit(&context->words->state, memory_order_acquire);
 	while (yard_kind(state) == CONTEXT_PARKED || yard_kind(state) == CONTEXT_SLEEP) {
 		if (atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT),
@@ -161,6 +163,7 @@ static bool context_advance(struct engine *engine, struct view_context *context)
 	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
 	bool completed = false;
 
+	context->unrung = false;
 	atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
 	context->starved = context->watches = context->polls = context->awaits = false;
 	engine->running = context;
@@ -254,8 +257,10 @@ static void context_run(struct engine *engine, struct view_context *context, uin
 			kind = CONTEXT_LEFT;
 		else
 			kind = context_has_undone(context) ? CONTEXT_PARKED : CONTEXT_IDLE;
-		if (kind == CONTEXT_PARKED)
+		if (kind == CONTEXT_PARKED) {
+			context->unrung = false;
 			atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
+		}
 		state = yard_next(state, kind);
 		/* release: `asleep` and all we published are before it */
 		atomic_store_explicit(&context->words->state, state, memory_order_release);
@@ -318,7 +323,9 @@ bool engine_look(struct engine *engine, struct view_context *context)
 void engine_mend(struct view_context *context)
 {
 	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
-	bool silent = yard_kind(state) == CONTEXT_PARKED && !atomic_load_explicit(&context->words->asleep, memory_order_relaxed);
+	/* a liar may have said it only while a peer rang */
+	bool silent = yard_kind(state) == CONTEXT_PARKED &&
+		      (context->unrung || !atomic_load_explicit(&context->words->asleep, memory_order_relaxed));
 
 	if (context->broken || (yard_kind(state) == CONTEXT_PARKED && !silent) || !context_has_undone(context))
 		return;

@@ -60,7 +60,8 @@ void engine_check_timeouts(struct engine *engine, struct view_context *context, 
 
 /*
  * Heartbeat, between looks: the yard can be written by every process of the tenant. A context with undone work in a state that no honest
- * process has left it in (owned while nobody runs it, idle, parked without saying so, LEFT without its bit) becomes LEFT with its bit set.
+ * process has left it in (owned while nobody runs it, idle, parked without saying so all the time, LEFT without
+ * its bit) becomes LEFT with its bit set.
  */
 void engine_mend(struct view_context *context);
 

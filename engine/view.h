@@ -89,6 +89,7 @@ struct view_context {
 	_Atomic(struct stream_ring *) streams[HCCLD_STREAMS_PER_SESSION];	/* (last) */
 	/* [engine] */
 	bool dirty, broken, starved;
+	bool unrung;			/* something came while `asleep` was 0, and it has not been looked at since */
 	bool unannounced;		/* tasks were completed while nobody said that he sleeps */
 	struct view_context *dirty_next;
 	bool watches, polls;		/* a head waits for an event or a word, for a word; as of the last look */

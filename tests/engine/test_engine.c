@@ -558,5 +558,16 @@ TEST(lies_in_the_yard_are_mended)
 	engine_mend(&rig->contexts[1]);
 	rig_run(rig);
 	check(rig_is_done(rig, 1, 0) && rig_is_done(rig, 0, 0));
+	/* the same, but the lie has been taken back by the time somebody looks */
+	rig_submit(rig, 1, 0, (struct rig_item[]){ RECEIVE(0, 0, 100) }, 1, 0);
+	rig_run(rig);
+	atomic_store(&words->asleep, 0);
+	rig_submit(rig, 0, 0, (struct rig_item[]){ SEND(1, 0, 100) }, 1, 0);
+	rig_run(rig);
+	atomic_store(&words->asleep, 1);
+	check(!rig_is_done(rig, 1, 0));
+	engine_mend(&rig->contexts[1]);
+	rig_run(rig);
+	check(rig_is_done(rig, 1, 0) && rig_is_done(rig, 0, 0));
 	rig_free(rig);
 }

@@ -523,7 +523,7 @@ static void clear_rank(uint32_t index)
 		atomic_store(&rank->context->streams[s], rank->streams[s]);
 	}
 	memset(rank->context->words, 0, sizeof(*rank->context->words));
-	rank->context->dirty = rank->context->broken = rank->context->starved = false;
+	rank->context->dirty = rank->context->broken = rank->context->starved = rank->context->unrung = false;
 	rank->context->watches = rank->context->polls = rank->context->awaits = false;
 	rank->context->cut_ring = rank->context->late_ring = NULL;
 	rank->context->share = &share;
