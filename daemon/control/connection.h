@@ -30,6 +30,8 @@ enum connection_state {
 	CONNECTION_FAILED, /* is ended by us */
 };
 
+#define RECEIVED_MAX 64u
+
 struct connection {
 	struct list link;
 	struct control *control;
@@ -48,6 +50,8 @@ struct connection {
 	bool is_refused;  /* and is nobody's who may: its HELLO is answered with the reason */
 	struct list requests; /* being worked on */
 	struct list outgoing; /* replies that did not fit into the socket */
+	uint64_t received[RECEIVED_MAX]; /* ids of the last requests of a session that was restored */
+	uint32_t received_count;	 /* ever */
 	uint32_t request_count, outgoing_count;
 	size_t unpacked; /* bytes of the messages of its requests */
 	uint32_t exit_attempts;

@@ -15,6 +15,7 @@
 #include "control/retry.h"
 #include "control/user.h"
 #include "proto/packet.h"
+#include "registry/session.h"
 
 #define REQUESTS_MAX (2 * HCCLD_RANKS_PER_SESSION) /* of one client at a time */
 #define UNPACKED_MAX (1u << 20) /* bytes of one request; the largest honest one has 32 KiB */
@@ -208,6 +209,34 @@ void dispatch_again(struct request *request)
 	}
 }
 
+static bool is_under_way(const struct connection *connection, uint64_t id)
+{
+	list_for_each(struct request, request, &connection->requests, link)
+		if (request->message->id == id)
+			return true;
+	return false;
+}
+
+/*
+ * A client that sees a new incarnation sends again what is not answered for a while. The first copy may have waited in the socket for us,
+ * and is the one that is answered: done twice, it would make a stream or memory that nobody knows. What another process of ours has read
+ * we have not.
+ */
+static bool is_copy(struct connection *connection, uint64_t id)
+{
+	uint64_t *received = connection->received;
+
+	if (!connection->session || !connection->session->is_restored)
+		return false;
+	for (uint32_t i = 0; i < RECEIVED_MAX && i < connection->received_count; i++)
+		if (received[i] == id)
+			return true;
+	if (is_under_way(connection, id))
+		return true;
+	received[connection->received_count++ % RECEIVED_MAX] = id;
+	return false;
+}
+
 void dispatch_packet(struct connection *connection, const struct packet *packet)
 {
 	size_t unpacked = 0;
@@ -218,6 +247,10 @@ void dispatch_packet(struct connection *connection, const struct packet *packet)
 
 	if (!message) {
 		dispatch_refuse(connection, packet);
+		return;
+	}
+	if (is_copy(connection, message->id)) {
+		hccld__control__request__free_unpacked(message, NULL);
 		return;
 	}
 	if (connection->unpacked + unpacked > UNPACKED_OF_ALL_MAX) {

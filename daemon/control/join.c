@@ -382,24 +382,6 @@ static struct joiner *joiner_new(struct request *request, const Hccld__Control__
 	return joiner;
 }
 
-/*
- * The same request once more: it was still in the socket when the daemon was restarted, and the
- * client has sent it again. The newer one is answered.
- */
-static bool join_replace(struct request *request, const Hccld__Control__JoinComm *join,
-			 struct comm *comm)
-{
-	struct joiner *joiner =
-		join->rank < comm->rendezvous.size ? comm->rendezvous.joiners[join->rank] : NULL;
-
-	if (!joiner || joiner->session != request_session(request) ||
-	    joiner->request != request->message->id)
-		return false;
-	request_free(joiner->data);
-	joiner->data = request;
-	return true;
-}
-
 /* A number that a message has, in as many bits as are kept. */
 static uint32_t limited(uint32_t value, uint32_t high)
 {
@@ -489,8 +471,6 @@ int handle_join_comm(struct request *request)
 		return r;
 	if (comm->state == COMM_READY && context)
 		return join_again(request, comm, join->rank);
-	if (context && join_replace(request, join, comm))
-		return REQUEST_LATER;
 	if (!context)
 		r = request_fail(request, CAUSE_BAD_HANDLE, "the device context is gone");
 	else if (session->rank_slots.used + session->joiner_count >= HCCLD_RANKS_PER_SESSION)

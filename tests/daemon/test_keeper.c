@@ -153,6 +153,39 @@ TEST_TIMEOUT(sessions_survive_a_kill, 60)
 	stop();
 }
 
+/* The first copy waits in the socket while no daemon runs, the second is sent because that takes long: it is one stream. */
+TEST_TIMEOUT(a_request_that_was_in_the_socket_is_done_once, 60)
+{
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	Hccld__Control__CreateStream create = HCCLD__CONTROL__CREATE_STREAM__INIT;
+	uint32_t sessions, comms, incarnation;
+	struct raw_client client;
+	struct raw_reply reply;
+	uint64_t id;
+	pid_t pid;
+
+	start();
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	create.context = raw_open_context(&client, 0);
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CREATE_STREAM;
+	request.create_stream = &create;
+	pid = status_pid(&sessions, &comms, &incarnation);
+	check_eq_int(kill(pid, SIGSTOP), 0);
+	raw_send(&client, &request);
+	client.next_id--;
+	id = raw_send(&client, &request);
+	raw_send(&client, &request);
+	check_eq_int(kill(pid, SIGKILL), 0);
+	for (int i = 0; i < 2; i++) {
+		check_eq_int(raw_receive(&client, &reply), 0);
+		check_eq_uint(reply.message->cause, 0);
+		check_eq_uint(reply.message->id, id + (uint64_t)i);
+		raw_reply_free(&reply);
+	}
+	raw_client_stop(&client);
+	stop();
+}
+
 /* A request without reply is sent again, as it was. */
 TEST_TIMEOUT(a_join_that_was_cut_off_is_sent_again, 60)
 {
