@@ -2,12 +2,15 @@
 /*
  * Where descriptors survive the daemon: systemd's descriptor store or the keeper's, behind
  * callbacks. Names are short (they all travel in one environment variable): a letter for the kind
- * and an id, or one of the fixed names below.
+ * and an id, or one of the fixed names below. Where letter and id would make a fixed name, the
+ * letter is a capital: segment 32090 is "More".
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct descriptor_store {
 	void *data;
@@ -47,6 +50,16 @@ enum store_kind {
 
 #define STORE_NAME_MAX 32u
 
+static inline bool store_name_is_fixed(const char *name)
+{
+	static const char *const fixed[] = { STORE_REGISTRY, STORE_REGISTRY_MORE, STORE_BEACON, STORE_EVENT, STORE_LISTEN };
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+		if (strcmp(name, fixed[i]) == 0)
+			return true;
+	return false;
+}
+
 static inline const char *store_name(char name[STORE_NAME_MAX], enum store_kind kind, uint64_t id)
 {
 	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -58,6 +71,8 @@ static inline const char *store_name(char name[STORE_NAME_MAX], enum store_kind 
 		id /= 36;
 	} while (id);
 	*--p = (char)kind;
+	if (store_name_is_fixed(p))
+		*p = (char)(kind - 'a' + 'A');
 	return p;
 }
 
