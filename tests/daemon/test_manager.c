@@ -324,6 +324,20 @@ TEST_TIMEOUT(a_store_that_lacks_something, 60)
 	}
 }
 
+/* How many of them have ended since the last time; their pids are 0 then. */
+static int reap(pid_t *pids, int count)
+{
+	int ended = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (!pids[i] || waitpid(pids[i], NULL, WNOHANG) != pids[i])
+			continue;
+		pids[i] = 0;
+		ended++;
+	}
+	return ended;
+}
+
 /* Started at one time over a socket that somebody has left behind: one of them serves. */
 TEST_TIMEOUT(two_daemons_at_a_time, 60)
 {
@@ -350,11 +364,14 @@ TEST_TIMEOUT(two_daemons_at_a_time, 60)
 			manager_receive(10);
 		raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
 		raw_client_stop(&client);
+		/* those that do not serve end, however long that takes here */
+		for (int i = 0, ended = 0; ended < 2 && i < 3000; i++) {
+			ended += reap(pids, 3);
+			manager_receive(10);
+		}
 		for (int i = 0; i < 3; i++) {
-			if (waitpid(pids[i], NULL, WNOHANG) == pids[i])
-				continue;
-			alive++;
-			manager.pid = pids[i];
+			alive += pids[i] != 0;
+			manager.pid = pids[i] ? pids[i] : manager.pid;
 		}
 		check_eq_int(alive, 1);
 		manager_close();
