@@ -14,6 +14,7 @@
 #include "control/query.h"
 #include "registry/comm.h"
 #include "registry/cycle.h"
+#include "registry/kernels.h"
 #include "registry/reason.h"
 #include "registry/lazy.h"
 #include "registry/registry.h"
@@ -31,6 +32,7 @@ struct survey {
 	struct waiting oldest, oldest_missing; /* missing: its other side has not come */
 	struct waiting held;		       /* the oldest send that a limit holds back */
 	bool has_oldest, has_missing, has_held;
+	bool has_slow_kernel; /* a host kernel that has been running for STUCK_MS */
 };
 
 bool query_sees_all(const struct request *request)
@@ -60,6 +62,13 @@ Hccld__Control__Device *query_device(struct request *request, uint32_t device)
 	message->contexts = source->contexts;
 	message->streams = source->streams;
 	return message;
+}
+
+/* Nothing is known of what it does, and of nobody else that it may wait for. */
+static bool is_slow_kernel(const struct waiting *waiting)
+{
+	return waiting->blocks && waiting->is_begun && !waiting->lost_comm && waiting->age_ms >= NOTED_MS &&
+	       !process_is_stopped(waiting->session->view.pid);
 }
 
 Hccld__Control__Waiting *query_waiting(struct request *request, const struct waiting *waiting)
@@ -94,6 +103,8 @@ Hccld__Control__Waiting *query_waiting(struct request *request, const struct wai
 	waiting_describe(waiting, false, &text);
 	text_add(&text, ": ");
 	waiting_explain(waiting, &text);
+	if (is_slow_kernel(waiting))
+		kernels_advise(waiting->session->view.pid, &text);
 	message->reason = request_string(request, buffer);
 	return message->reason ? message : NULL;
 }
@@ -103,6 +114,7 @@ static bool survey_add(void *data, const struct waiting *waiting)
 	struct survey *survey = data;
 
 	survey->count++;
+	survey->has_slow_kernel |= waiting->blocks && waiting->is_begun && waiting->age_ms >= STUCK_MS;
 	if (!survey->has_oldest || waiting->age_ms > survey->oldest.age_ms) {
 		survey->oldest = *waiting;
 		survey->has_oldest = true;
@@ -247,6 +259,41 @@ static void write_running(const struct waiting *oldest, struct text *text)
 	else
 		text_add(text, oldest->kind == TASK_HOST ? ", a host function has been running" : ", data has been moving");
 	text_add(text, " for %.1f s", (double)oldest->age_ms / 1000);
+	if (!oldest->blocks)
+		return;
+	if (oldest->related)
+		text_add(text, " at rank %" PRIu32 " of communicator %s", oldest->rank, oldest->related->name);
+	text_add(text, "%s pid %d", oldest->related ? "," : " in", oldest->session->view.pid);
+	if (is_slow_kernel(oldest))
+		kernels_advise(oldest->session->view.pid, text);
+}
+
+/* Kernels of all ranks of a communicator that may wait for one another. False: there are none. */
+static bool write_kernels(const struct request *request, struct text *text)
+{
+	char buffer[HCCLD_TEXT_MAX];
+	struct text kernels;
+
+	text_init(&kernels, buffer, sizeof(buffer));
+	list_for_each(struct comm, comm, &request->control->registry->comms, link) {
+		if (!query_sees(request, comm->uid) || !kernels_describe_all(comm, STUCK_MS, &kernels))
+			continue;
+		text_add(text, "waiting: %s", buffer);
+		return true;
+	}
+	return false;
+}
+
+static void write_healthy(const struct survey *survey, const Hccld__Control__StatusReply *reply, struct text *text)
+{
+	text_add(text, "healthy: ");
+	plural(text, reply->sessions, "session");
+	text_add(text, ", ");
+	plural(text, reply->comms, "communicator");
+	if (survey->has_oldest && survey->oldest.age_ms >= NOTED_MS)
+		write_running(&survey->oldest, text);
+	else
+		text_add(text, ", nothing waits longer than 1 s");
 }
 
 /* The worst comes first. True: nothing is wrong. */
@@ -265,15 +312,8 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	} else if (incomplete) {
 		text_add(text, "%s: ", is_stuck ? "stuck" : "waiting");
 		write_incomplete(incomplete, join_ms, text);
-	} else {
-		text_add(text, "healthy: ");
-		plural(text, reply->sessions, "session");
-		text_add(text, ", ");
-		plural(text, reply->comms, "communicator");
-		if (survey->has_oldest && survey->oldest.age_ms >= NOTED_MS)
-			write_running(&survey->oldest, text);
-		else
-			text_add(text, ", nothing waits longer than 1 s");
+	} else if (!survey->has_slow_kernel || !write_kernels(request, text)) {
+		write_healthy(survey, reply, text);
 	}
 	if (missing_ms >= STUCK_MS)
 		write_cycle(&survey->oldest_missing, text);

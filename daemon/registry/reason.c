@@ -105,6 +105,13 @@ static void describe_notify(const struct waiting *waiting, struct text *text)
 	text_add(text, ")");
 }
 
+static void describe_kernel(const struct waiting *waiting, struct text *text)
+{
+	text_add(text, "for a host kernel of %" PRIu32 " block%s", waiting->blocks, waiting->blocks == 1 ? "" : "s");
+	if (waiting->related)
+		text_add(text, " of rank %" PRIu32 " of communicator %s", waiting->rank, waiting->related->name);
+}
+
 static void describe_meeting(const struct waiting *waiting, bool with_age, struct text *text)
 {
 	if (is_of_channel(waiting)) {
@@ -119,7 +126,7 @@ static void describe_meeting(const struct waiting *waiting, bool with_age, struc
 	else if (waiting->kind == TASK_NOTIFY_WAIT)
 		describe_notify(waiting, text);
 	else if (waiting->blocks)
-		text_add(text, "for a host kernel of %" PRIu32 " block%s", waiting->blocks, waiting->blocks == 1 ? "" : "s");
+		describe_kernel(waiting, text);
 	else if (waiting->kind == TASK_HOST)
 		text_add(text, "for a host function");
 	else

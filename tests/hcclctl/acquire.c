@@ -5,6 +5,7 @@
  *   oPEER      the same with another engine and protocol
  *   b          a barrier
  *   rPEER      receives 8 bytes
+ *   k          a host kernel of 2 blocks, for which nobody sets what it waits for
  *   p          pauses for ever
  *   fNUMBER    goes on when there is FILE.stepNUMBER
  * With THREADS in the environment all ranks are threads of this process, on so many devices. Says "waiting" once the communicator is there,
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "hccl/hccl_res.h"
+#include "hccld/host_kernel.h"
 #include "tests/hcclctl/program.h"
 
 #define RANKS 4
@@ -43,6 +45,15 @@ static void acquire(struct member *member, const char *peers, CommEngine engine,
 	TRY(HcclChannelAcquire(member->comm, engine, descs, count, channels));
 }
 
+static void wait_in_vain(uint32_t block, uint32_t count, void *arguments)
+{
+	(void)block;
+	(void)count;
+	(void)arguments;
+	for (;;)
+		pause();
+}
+
 static void run(struct member *member, const char *operation)
 {
 	void *data;
@@ -61,6 +72,10 @@ static void run(struct member *member, const char *operation)
 	case 'r':
 		TRY(aclrtMalloc(&data, 8, ACL_MEM_MALLOC_HUGE_FIRST));
 		TRY(HcclRecv(data, 8, HCCL_DATA_TYPE_INT8, (uint32_t)atoi(operation + 1), member->comm, member->stream));
+		TRY(aclrtSynchronizeStream(member->stream));
+		return;
+	case 'k':
+		TRY(HccldLaunchHostKernel(wait_in_vain, 2, NULL, 0, member->stream));
 		TRY(aclrtSynchronizeStream(member->stream));
 		return;
 	case 'p':

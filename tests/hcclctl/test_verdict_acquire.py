@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of hcclctl status about ranks that are in HcclChannelAcquire: test_verdict_acquire.py SOURCE BUILD [TEST...]"""
+"""The verdict of hcclctl status about ranks that are in HcclChannelAcquire, or have host kernels: test_verdict_acquire.py SOURCE BUILD [TEST...]"""
 import os
 import re
 import signal
@@ -136,6 +136,47 @@ class Chains(Case):
         verdict = self.verdict()
         self.assertRegex(verdict, rf"^stuck: HcclChannelAcquire: communicator [^;]*; 1 of 1 channels \(engine AIV, protocol UB_MEM\) lack the other end: "
                                   rf"rank 1 \(pid {pids[1]}\) {re.escape(stopped(pids[1]))}; hcclctl kill pid:{pids[1]} ends it$")
+
+
+class Kernels(Case):
+    """One that computes is no fault, and which do nobody can know."""
+    WHERE = r"; gdb -p {0} shows where, in threads called hccld-kernel"
+
+    def check_all(self, pids):
+        verdict = self.verdict("waiting")
+        self.assertRegex(verdict, rf"^waiting: host kernels of all {len(pids)} ranks of communicator \S+ \(of rank 0, pid {pids[0]}: 2 blocks\) have been "
+                                  r"running for \d+\.\d s or longer: they compute, or wait for flags of one another that nobody sets"
+                                  + self.WHERE.format(pids[0]) + "$")
+        self.assertIs(self.json("status")["healthy"], True)
+        self.assertEqual(self.ctl("status").returncode, 0)
+
+    def check_one(self, words):
+        """Also when it has run for so long that those of all would be told."""
+        wait_for(lambda: any(w["age_ms"] > 5000 for w in self.json("waiting")["waiting"]), "it has run for long")
+        self.assertRegex(self.json("status")["verdict"], rf"^healthy: \d sessions?, 1 communicator, a host kernel of 2 blocks has been running for {words}$")
+        self.assertEqual(self.ctl("status").returncode, 0)
+
+    def test_of_one_rank(self):
+        self.start()
+        pid, _ = self.acquire("k", "p")
+        comm = wait_for(lambda: self.json("waiting")["waiting"], "it runs")[0]["comm_name"]
+        of = rf"of rank 0 of communicator {re.escape(comm)}: it has run for \d+\.\d s"
+        wait_for(lambda: re.search(rf"^stream \d+ of pid {pid} waits for a host kernel of 2 blocks {of}{self.WHERE.format(pid)}$",
+                                   self.json("waiting")["waiting"][0]["reason"]), "what it may wait for is told")
+        self.check_one(rf"\d+\.\d s at rank 0 of communicator {re.escape(comm)}, pid {pid}{self.WHERE.format(pid)}")
+
+    def test_of_all_ranks(self):
+        self.start()
+        self.check_all(self.acquire("k", "k", "k"))
+
+    def test_of_threads(self):
+        self.start()
+        self.check_all(self.threads(1, "k", "k"))
+
+    def test_of_one_thread(self):
+        self.start()
+        pid, _ = self.threads(1, "k", "p")
+        self.check_one(rf"\d+\.\d s in pid {pid}{self.WHERE.format(pid)}")
 
 
 if __name__ == "__main__":

@@ -369,7 +369,7 @@ static void die_in_the_middle(uint32_t index, HcclRootInfo *shared)
 	}
 	check_ok(HccldLaunchHostKernel(reduce, SIZE, &step, sizeof(step), rank.stream));
 	if (index == 0) {
-		snprintf(text, sizeof(text), "of pid %d waits for a host kernel of 4 blocks: it has run for", (int)getpid());
+		snprintf(text, sizeof(text), "of pid %d waits for a host kernel of 4 blocks of rank 0 of communicator ", (int)getpid());
 		expect("waiting --json", text);
 		expect("waiting --json", ", and may wait for rank 2 (pid ");
 		expect("status", "stuck: stream ");
