@@ -136,7 +136,7 @@ static int key_unknown(struct request *request)
 {
 	return request_fail(
 		request, CAUSE_NOT_FOUND,
-		"no memory is exported under this key: it is mistyped, or the exporter has closed it, freed the memory or ended");
+		"nothing is exported under this key: it is mistyped, or the exporter has closed the key, freed the memory, destroyed the notify or ended");
 }
 
 int handle_allow_import(struct request *request)

@@ -99,7 +99,7 @@ static void wrong_imports(void)
 	check_fails(aclrtNotifyImportByKey(&import, NULL, 0), ACL_ERROR_INVALID_PARAM, "key is NULL");
 	check_fails(aclrtNotifyImportByKey(&import, key, 1), ACL_ERROR_RT_PARAM_INVALID, "flags is 1");
 	check_fails(aclrtNotifyImportByKey(&import, "abc", 0), ACL_ERROR_RT_PARAM_INVALID, "aclrtNotifyGetExportKey");
-	check_fails(aclrtNotifyImportByKey(&import, unknown, 0), ACL_ERROR_RT_INVALID_HANDLE, "key");
+	check_fails(aclrtNotifyImportByKey(&import, unknown, 0), ACL_ERROR_RT_INVALID_HANDLE, "nothing is exported under this key: it is mistyped, or the exporter has");
 	/* keys of the one are none of the other */
 	check_ok(aclrtIpcMemGetExportKey(memory, 4096, memory_key, 65, 0));
 	check_fails(aclrtNotifyImportByKey(&import, memory_key, 0), ACL_ERROR_RT_PARAM_INVALID, "aclrtIpcMemImportByKey");

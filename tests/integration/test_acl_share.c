@@ -271,7 +271,7 @@ static void other_user(uint32_t index, HcclRootInfo *unused)
 		check_ok(aclrtSetDevice(0));
 		/* as if there were no such key */
 		check_fails(aclrtIpcMemImportByKey((void **)&memory, shared->key[0], 0),
-			    ACL_ERROR_RT_INVALID_HANDLE, "no memory is exported under this key");
+			    ACL_ERROR_RT_INVALID_HANDLE, "nothing is exported under this key");
 	}
 	job_meet();
 }
@@ -350,7 +350,7 @@ static void freed(uint32_t index, HcclRootInfo *unused)
 			    ACL_ERROR_RT_INVALID_HANDLE, " has freed it; close the key");
 		check_ok(aclrtIpcMemClose(shared->key[i]));
 		check_fails(aclrtIpcMemImportByKey((void **)&other, shared->key[i], 0),
-			    ACL_ERROR_RT_INVALID_HANDLE, "no memory is exported");
+			    ACL_ERROR_RT_INVALID_HANDLE, "nothing is exported under this key");
 	}
 	job_meet();
 }

@@ -130,7 +130,7 @@ static void survive(uint32_t index, HcclRootInfo *shared, bool dies)
 		wait_for_peer(channel, 0, rank.stream, 100000);
 		job_meet();
 		check_end(&rank, channel, dies ? "will not be recorded: the process at the other end of the channel that it belongs to has ended"
-					       : "will not be recorded: the other end of the channel that it belongs to has been closed");
+					       : "will not be recorded: the other end of the channel that it belongs to has been closed\n        Solution: Let the rank at the other end record it before it closes the channel");
 		hccld_channel_put(channel);
 		job_leave(&rank);
 		return;

@@ -66,8 +66,10 @@ static void acquire(void)
 	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 0, 1, threads), HCCL_E_PARA, "threadNum is 0");
 	check_fails(HcclThreadAcquire(threads, COMM_ENGINE_CPU, 1, 1, threads), HCCL_E_PARA, "no communicator");
 	/* before the first success what is too much is out of stock, afterwards wrong */
-	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 41, 0, threads), HCCL_E_UNAVAIL, "at most 40");
-	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 65, threads), HCCL_E_UNAVAIL, "at most 64");
+	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 41, 0, threads), HCCL_E_UNAVAIL,
+		    "at most 40: destroy it, or use them again\n        Solution: Acquire threads once, and use them again: they go with the communicator");
+	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 65, threads), HCCL_E_UNAVAIL,
+		    "at most 64\n        Solution: Acquire threads once, with no more notifies than their operators use");
 	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 3, 22, threads), HCCL_E_UNAVAIL, "at most 64");
 	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 2, 0x80000001u, threads), HCCL_E_UNAVAIL, "4294967298 asked");
 	check_eq_uint(threads[0], 0);
