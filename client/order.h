@@ -26,7 +26,7 @@ extern void __tsan_acquire(void *address) __attribute__((weak));
 extern void __tsan_release(void *address) __attribute__((weak));
 
 /* Nobody looks at it: its address stands for the order of all streams. */
-extern char hccld_order_of_all;
+extern char hccld_order_of_all __attribute__((visibility("hidden")));
 
 /* What this thread has done is before what comes out of the stream. */
 static inline void order_release(struct hccld_stream *stream)
