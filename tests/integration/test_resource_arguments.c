@@ -169,7 +169,7 @@ TEST(the_first_of_several_wrong_arguments_is_told)
 
 /* ---- tags and lists ---- */
 
-static const char *const tags[] = { "Gr\xc3\xbc\xc3\x9f" "e", "\xff\xfe\x80", " ", "%s%n", "a\nb" };
+static const char *const tags[] = { "Gr\303\274\303\237e", "\xff\xfe\x80", " ", "%s%n", "a\nb" };
 #define TAGS (sizeof(tags) / sizeof(tags[0]))
 
 /* Bytes, whatever they mean; two regions may have one tag. */
