@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from test_admin import BUILD, Case as AdminCase, wait_for
+from test_admin import BUILD, SCALE, Case as AdminCase, wait_for
 
 SCRIPT, SIGNALS = str(BUILD / "tests/hcclctl/script"), str(BUILD / "tests/hcclctl/signals")
 
@@ -435,6 +435,7 @@ class Daemon(Case):
         self.assertRegex(status["verdict"], r"; being stopped, (1\d|20) s left$")
         self.assertRegex(self.ctl("status").stdout.splitlines()[0], r"; being stopped, \d+ s left$")
         daemon.terminate()
+        self.assertEqual(daemon.wait(30 * SCALE), 0)
 
     def test_a_daemon_that_is_stopped(self):
         """Also one that has the socket from its predecessor."""
