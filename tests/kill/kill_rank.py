@@ -65,10 +65,19 @@ def end_job(job, timeout):
     return results
 
 
+def fd_count(pid):
+    """Without that of the connection that has just asked for the status, which the daemon may have open for a moment."""
+    count = len(os.listdir("/proc/%d/fd" % pid))
+    for _ in range(10):
+        time.sleep(0.005)
+        count = min(count, len(os.listdir("/proc/%d/fd" % pid)))
+    return count
+
+
 def snapshot(daemon, hcclctl):
     status = daemon.status(hcclctl)
     return {
-        "fds": len(os.listdir("/proc/%d/fd" % status["pid"])),
+        "fds": fd_count(status["pid"]),
         "sessions": status["sessions"],
         "comms": status["comms"],
         "streams": status["streams"],
