@@ -13,6 +13,7 @@
 #define HCCLD_FEATURE_COMM (UINT64_C(1) << 2)  /* rank tables, parts of communicators, suspend and resume, ending a join */
 #define HCCLD_FEATURE_TOOLS (UINT64_C(1) << 4) /* Farewell before a session is ended; KillSession, Drain, Ping, Monitor, list of streams */
 #define HCCLD_FEATURE_RESOURCES (UINT64_C(1) << 5) /* notifies, reductions, threads, registrations, channels, vector cores, lazy segments */
+#define HCCLD_FEATURE_DIRECT (UINT64_C(1) << 6) /* clients drive the executor: OpenPairs answers with the rings, MapPeer; states PATIENT and HELD */
 
 /* What this build has. */
 #define HCCLD_FEATURES \

@@ -33,7 +33,11 @@ struct comm_member {
 	uint32_t device;
 	/* tasks carry it; even: runs, odd: suspended. Grows by 1 with each HcclCommSuspend and HcclCommResume */
 	_Atomic uint32_t epoch;
-	uint32_t reserved;
+	/*
+	 * Grows before memory of the rank's context that a peer may have mapped is taken away: a copy from it counts only if this, read
+	 * after it, is what it was when the mapping was asked for.
+	 */
+	_Atomic uint32_t retired;
 	_Atomic uint64_t suspended_at;	/* number of the newest suspension of this rank, counted in the communicator; 0 = none */
 	_Atomic uint64_t resumed_at;	/* the communicator's suspensions when this rank was resumed */
 	/* line of the rank's executor */

@@ -24,6 +24,10 @@ enum context_state {
 	CONTEXT_ENGINE = 3,	/* owned by the daemon's engine */
 	CONTEXT_SLEEP = 4,	/* free, a thread of the client sleeps on `news` and will drive */
 	CONTEXT_PARKED = 5,	/* free, the engine found nothing to do */
+	/* free, undone, and a thread of the client may be back in a moment: the engine takes it at its second look, a tick later */
+	CONTEXT_PATIENT = 6,
+	/* the engine's, which has copies of it under way: no client takes it. Whoever has news for it sets its bit, and leaves the state alone */
+	CONTEXT_HELD = 7,
 };
 
 /* state: kind in the low 8 bits, a version above, so that a compare-and-swap never mistakes a later state for an earlier one. */
@@ -58,9 +62,23 @@ static_assert(sizeof(struct yard) == 64 + HCCLD_YARD_CONTEXTS / 8 + HCCLD_YARD_C
 
 struct beacon {
 	uint32_t magic, version;
-	_Atomic uint32_t awake;		/* the engine looks at the bits by itself; 0: write its eventfd */
+	_Atomic uint32_t awake;		/* enum beacon_awake */
 	_Atomic uint32_t incarnation;	/* grows with each start of the daemon: a request without reply is sent again */
 	_Atomic uint32_t stopping;	/* enum beacon_stopping; 0 in memory of daemons that do not know it */
+	_Atomic uint32_t local_path;	/* enum beacon_path; the same */
+};
+
+/* What the engine does by itself. Who has set a bit and finds less than he needs writes its eventfd. */
+enum beacon_awake {
+	BEACON_ASLEEP = 0,	/* nothing */
+	BEACON_AWAKE = 1,	/* looks at the bits again and again */
+	BEACON_PATROL = 2,	/* looks at them every tick: enough for who is PATIENT */
+};
+
+/* Who moves the bytes between two processes of one tenant. May change at any time. */
+enum beacon_path {
+	PATH_ENGINE = 0,	/* the engine alone: no thread of a client takes a context */
+	PATH_DIRECT = 1,	/* the clients, while they submit or wait */
 };
 
 enum beacon_stopping {
@@ -68,6 +86,14 @@ enum beacon_stopping {
 	BEACON_STOPPING = 1,	/* no new work is taken; what is in flight may finish */
 	BEACON_STOPPED = 2,	/* the daemon has ended on request; sockets hang up */
 };
+
+/* May a thread of the client take a context in this state (R3)? */
+static inline int yard_is_free(uint64_t state)
+{
+	const unsigned int kinds = 1u << CONTEXT_IDLE | 1u << CONTEXT_LEFT | 1u << CONTEXT_SLEEP | 1u << CONTEXT_PARKED | 1u << CONTEXT_PATIENT;
+
+	return kinds >> (state & 31) & 1;
+}
 
 /* @beacon may be NULL. */
 static inline int beacon_is_stopping(const struct beacon *beacon)
