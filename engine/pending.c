@@ -23,13 +23,8 @@ uint64_t pending_bytes(const struct pair_ring *ring, uint64_t first, uint64_t la
 
 bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_context *context, uint64_t bytes)
 {
-	struct view_share *share = comm->share;
-	uint64_t limit = share ? atomic_load_explicit(&share->pending_limit, memory_order_relaxed) : 0;
-	uint64_t pending = limit ? atomic_load_explicit(&share->pending, memory_order_relaxed) : 0;
-
-	if (!limit || !pending || (pending <= limit && bytes <= limit - pending))
+	if (!comm->share || view_share_allows(comm->share, bytes))
 		return true;
-	atomic_store_explicit(&share->held, 1, memory_order_relaxed);
 	if (!context->held) {
 		context->held = true;
 		context->held_next = engine->held;
@@ -60,8 +55,6 @@ static void held_wake(struct engine *engine, struct view_share *share)
 		}
 		*at = context->held_next;
 		context->held = false;
-		if (context->share)
-			atomic_store_explicit(&context->share->held, 0, memory_order_relaxed);
 		context_dirty(engine, context);
 	}
 }

@@ -72,7 +72,6 @@ struct view_share {
 	uint64_t late_ns;		/* of the newest look at ages, and how many lanes more may be ended in it */
 	uint32_t late_left;
 	_Atomic uint64_t pending;	/* bytes that are offered and not received */
-	_Atomic uint32_t held;		/* sends that would be beyond the limit wait, in some context */
 	/* the owner's */
 	_Atomic uint64_t pending_limit;	/* 0: none. One send at a time may always be pending, however large */
 };
@@ -155,6 +154,15 @@ struct view_yard {
 	struct view_yard *next;		/* [engine] */
 	uint32_t next_bit;		/* [engine] where the next pass begins */
 };
+
+/* May a send of @bytes be pending, too? Any thread. */
+static inline bool view_share_allows(const struct view_share *share, uint64_t bytes)
+{
+	uint64_t limit = atomic_load_explicit(&share->pending_limit, memory_order_relaxed);
+	uint64_t pending = limit ? atomic_load_explicit(&share->pending, memory_order_relaxed) : 0;
+
+	return !pending || (pending <= limit && bytes <= limit - pending);
+}
 
 static inline struct view_segment *view_segment_of(struct view_session *session, uint64_t id, uint64_t offset, uint64_t bytes)
 {

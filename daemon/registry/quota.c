@@ -225,9 +225,9 @@ void quota_describe(const struct quota *quota, enum quota_kind kind, uint64_t as
 	text_add(text, "%sraise [limits] %s; hcclctl config says where it is set", top[0] ? "; " : "", quota_setting(kind));
 }
 
-bool quota_is_holding(const struct quota *quota)
+bool quota_holds_back(const struct quota *quota, uint64_t bytes)
 {
-	return atomic_load_explicit(&quota->share.held, memory_order_relaxed);
+	return !view_share_allows(&quota->share, bytes);
 }
 
 void quota_describe_held(const struct quota *quota, struct text *text)

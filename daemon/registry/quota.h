@@ -78,8 +78,8 @@ void quotas_set_limits(struct registry *registry, const struct quota_limits *lim
 uint64_t quota_held(const struct session *session, enum quota_kind kind);
 /* The session that holds most, or NULL. */
 struct session *quota_top(const struct quota *quota, enum quota_kind kind);
-/* Sends are held back because there are too many pending bytes; and why, in words. */
-bool quota_is_holding(const struct quota *quota);
+/* Is a send of @bytes held back because there are too many pending bytes? And why, in words. */
+bool quota_holds_back(const struct quota *quota, uint64_t bytes);
 void quota_describe_held(const struct quota *quota, struct text *text);
 /* "uid 1000" or "uid 1000 in /slurm/uid_1000/job_42" */
 void quota_describe_owner(const struct quota *quota, struct text *text);

@@ -164,7 +164,7 @@ static bool item_is_held(const struct item *item, const struct head *head)
 	const struct pair_ring *ring = head_pair(head, item->kind, item->peer);
 	uint64_t tail;
 
-	if (item->kind != ITEM_SEND || item->number || !ring || !quota_is_holding(head->session->quota))
+	if (item->kind != ITEM_SEND || item->number || !ring || !quota_holds_back(head->session->quota, item->bytes))
 		return false;
 	tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	return tail - atomic_load_explicit(&ring->received, memory_order_acquire) < HCCLD_PAIR_SLOTS &&

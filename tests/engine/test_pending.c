@@ -71,12 +71,14 @@ TEST(sends_beyond_the_limit_wait)
 		rig_submit(rig, 0, i, (struct rig_item[]){ SEND(1, i * 1000, 1000) }, 1, 0);
 	rig_run(rig);
 	check_eq_uint(atomic_load(&ring->tail), 1);
-	check_eq_uint(atomic_load(&share.held), 1);
+	check(rig->contexts[0].held);
+	check(!view_share_allows(&share, 1000) && view_share_allows(&share, 500));
 	check(!rig_is_done(rig, 0, 1));
 	receive_one(rig, 1000);
 	check_eq_uint(atomic_load(&ring->tail), 2);
-	check_eq_uint(atomic_load(&share.held), 0);
+	check(!rig->contexts[0].held);
 	receive_one(rig, 1000);
+	check(view_share_allows(&share, 5000));
 	check(rig_is_done(rig, 0, 0) && rig_is_done(rig, 0, 1) && rig_is_done(rig, 1, 0));
 	check_eq_uint(atomic_load(&share.pending), 0);
 	rig_free(rig);
@@ -129,6 +131,7 @@ TEST(a_raised_limit_counts_at_the_next_beat)
 	rig_run(rig);
 	check_eq_uint(atomic_load(&ring->tail), 1);
 	engine_look_at_held(rig->engine);
+	check(!view_share_allows(&share, 1000)); /* who asks during a beat is told the same */
 	rig_run(rig);
 	check_eq_uint(atomic_load(&ring->tail), 1);
 	atomic_store(&share.pending_limit, 5000);
