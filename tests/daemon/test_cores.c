@@ -11,6 +11,7 @@
 #include "tests/support/private_daemon.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/test.h"
+#include "tests/support/worker.h"
 
 #define BUDGET 16u
 
@@ -388,21 +389,6 @@ TEST(cores_that_are_given_back_go_to_a_request_that_they_are_enough_for)
 	stop();
 }
 
-/* The keeper's child. */
-static pid_t worker(void)
-{
-	char path[64];
-	FILE *file;
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)private_daemon.pid, (int)private_daemon.pid);
-	file = fopen(path, "r");
-	check_ptr(file);
-	check_eq_int(fscanf(file, "%d", &pid), 1);
-	fclose(file);
-	return pid;
-}
-
 TEST(cores_survive_a_restart)
 {
 	struct raw_client client;
@@ -419,7 +405,7 @@ TEST(cores_survive_a_restart)
 	check_eq_uint(take(&client, context, two, 5), 0);
 	check_eq_uint(give(&client, context, two), 0);
 	check_eq_uint(take(&client, context, two, 2), 0);
-	kill(worker(), SIGKILL);
+	worker_kill(private_daemon.pid);
 	/* asked again, as the library does that had no answer */
 	check_eq_uint(take(&client, context, one, 9), 0);
 	check_used(0, 11);
@@ -495,14 +481,14 @@ TEST(cores_of_a_kernel_without_a_stream_survive_a_restart)
 	check_eq_uint(take(&client, context, one, 9), 0);
 	check_eq_uint(take(&client, context, two, 5), 0);
 	check_eq_uint(keep(&client, context, one, 4, 1), 0);
-	kill(worker(), SIGKILL);
+	worker_kill(private_daemon.pid);
 	/* asked again */
 	check_eq_uint(keep(&client, context, one, 4, 1), 0);
 	check_used(0, 9);
 	raw_destroy_stream(&client, one);
 	check_eq_uint(keep(&client, context, two, 5, 2), 0);
 	raw_close_context(&client, context);
-	kill(worker(), SIGKILL);
+	worker_kill(private_daemon.pid);
 	check_used(0, 9);
 	check_eq_uint(give_kept(&client, 1), 0);
 	check_used(0, 5);

@@ -10,6 +10,7 @@
 
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/worker.h"
 
 #define FREED 107022
 #define LONG_MS 30000
@@ -304,22 +305,6 @@ static void survivor(void)
 	check_ok(aclrtSynchronizeStream(recorder));
 }
 
-/* The keeper's only child. */
-static pid_t worker_of(const struct private_daemon *daemon)
-{
-	char path[64];
-	FILE *file;
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemon->pid, (int)daemon->pid);
-	file = fopen(path, "r");
-	check_ptr(file);
-	check_eq_int(fscanf(file, "%d", &pid), 1);
-	fclose(file);
-	check_gt_int(pid, 1);
-	return pid;
-}
-
 TEST_TIMEOUT(waits_for_a_destroyed_notify_end_after_a_restart, 60)
 {
 	const char *options[] = { "--keeper", "--log-level", "error", NULL };
@@ -337,7 +322,7 @@ TEST_TIMEOUT(waits_for_a_destroyed_notify_end_after_a_restart, 60)
 		_exit(0);
 	}
 	await(1);
-	kill(worker_of(&daemon), SIGKILL);
+	worker_kill(daemon.pid);
 	atomic_store(&shared->step, 2);
 	check_eq_int(waitpid(pid, &status, 0), pid);
 	check_eq_int(status, 0);

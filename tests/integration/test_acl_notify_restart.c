@@ -9,6 +9,7 @@
 
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/worker.h"
 
 #define SIZE (64u << 10)
 #define ANY ACL_RT_NOTIFY_EXPORT_FLAG_DISABLE_PID_VALIDATION
@@ -125,22 +126,6 @@ static void process(uint32_t index)
 	check_ok(aclrtCntNotifyDestroy(counter));
 }
 
-/* The keeper's only child. */
-static pid_t worker_of(const struct private_daemon *daemon)
-{
-	char path[64];
-	FILE *file;
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemon->pid, (int)daemon->pid);
-	file = fopen(path, "r");
-	check_ptr(file);
-	check_eq_int(fscanf(file, "%d", &pid), 1);
-	fclose(file);
-	check_gt_int(pid, 1);
-	return pid;
-}
-
 static void await_rounds(uint32_t more)
 {
 	uint32_t wanted = atomic_load(&shared->rounds) + more;
@@ -173,7 +158,7 @@ TEST_TIMEOUT(acl_notifies_survive_restarts, 120)
 	/* a registry that ends a daemon three times within 10 s counts as the cause */
 	for (int i = 0; i < 2; i++) {
 		await_rounds(40);
-		kill(worker_of(&daemon), SIGKILL);
+		worker_kill(daemon.pid);
 	}
 	await_rounds(20);
 	atomic_store(&shared->stop, 1);

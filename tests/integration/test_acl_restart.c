@@ -10,6 +10,7 @@
 
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/worker.h"
 
 static _Atomic int stop;
 static _Atomic unsigned long rounds;
@@ -64,23 +65,6 @@ static void program(void)
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	check_eq_uint(free_memory(), had);
-}
-
-/* The keeper's only child. */
-static pid_t worker_of(const struct private_daemon *daemon)
-{
-	char path[64];
-	FILE *file;
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemon->pid,
-		 (int)daemon->pid);
-	file = fopen(path, "r");
-	check_ptr(file);
-	check_eq_int(fscanf(file, "%d", &pid), 1);
-	fclose(file);
-	check_gt_int(pid, 1);
-	return pid;
 }
 
 /* ---- events and host functions that are pending ---- */
@@ -211,7 +195,7 @@ static void run_under_kills(void (*body)(void), int kills)
 	}
 	for (int i = 0; i < kills; i++) {
 		usleep(700000);
-		kill(worker_of(&daemon), SIGKILL);
+		worker_kill(daemon.pid);
 	}
 	check_eq_int(waitpid(pid, &status, 0), pid);
 	check_eq_int(status, 0);

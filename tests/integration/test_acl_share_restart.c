@@ -10,6 +10,7 @@
 
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/worker.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -27,34 +28,12 @@ static void await(int step)
 		usleep(500);
 }
 
-static pid_t worker(void)
-{
-	char path[64];
-	FILE *file;
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)shared->keeper,
-		 (int)shared->keeper);
-	file = fopen(path, "r");
-	check_ptr(file);
-	if (fscanf(file, "%d", &pid) != 1)
-		pid = 0;
-	fclose(file);
-	return pid;
-}
-
 /* Until another one serves: it answers after this. */
 static void kill_daemon(void)
 {
-	pid_t old = worker();
 	size_t free, total;
 
-	check_gt_int(old, 1);
-	check_eq_int(kill(old, SIGKILL), 0);
-	for (int i = 0; worker() == old || worker() == 0; i++) {
-		check_lt_int(i, 10000);
-		usleep(1000);
-	}
+	worker_replace(shared->keeper);
 	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
 }
 

@@ -13,6 +13,7 @@
 
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/worker.h"
 #include "hccl/hccl_res.h"
 
 #define AREA 8192u
@@ -45,33 +46,6 @@ static void meet(uint32_t *number)
 	atomic_fetch_add(&shared->met, 1);
 	while (atomic_load(&shared->met) < both)
 		usleep(50);
-}
-
-static pid_t worker(void)
-{
-	char path[64];
-	FILE *file;
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)shared->keeper, (int)shared->keeper);
-	file = fopen(path, "r");
-	check_ptr(file);
-	if (fscanf(file, "%d", &pid) != 1)
-		pid = 0;
-	fclose(file);
-	return pid;
-}
-
-static void kill_daemon(void)
-{
-	pid_t old = worker();
-
-	check_gt_int(old, 1);
-	check_eq_int(kill(old, SIGKILL), 0);
-	for (int i = 0; worker() == old || worker() == 0; i++) {
-		check_lt_int(i, 10000);
-		usleep(1000);
-	}
 }
 
 struct end {
@@ -173,7 +147,7 @@ static void at_each_step(uint32_t index, bool is_early)
 	end_begin(index, &end);
 	meet(&met);
 	if (index == 0 && is_early)
-		kill_daemon();
+		worker_replace(shared->keeper);
 	meet(&met);
 	/* the registration is there: the same gives the same */
 	mem = (CommMem){ COMM_MEM_TYPE_DEVICE, end.area, AREA };
@@ -183,14 +157,14 @@ static void at_each_step(uint32_t index, bool is_early)
 	if (index == 1) {
 		usleep(100000);
 		if (is_early)
-			kill_daemon();
+			worker_replace(shared->keeper);
 		usleep(100000);
 	}
 	end_acquire(&end);
 	end_check(&end);
 	meet(&met);
 	if (index == 0 && !is_early)
-		kill_daemon();
+		worker_replace(shared->keeper);
 	meet(&met);
 	/* complete; and again */
 	end_check(&end);
@@ -198,7 +172,7 @@ static void at_each_step(uint32_t index, bool is_early)
 	meet(&met);
 	check_ok(HcclChannelDestroy(end.rank.comm, &end.channel, 1));
 	if (index == 0 && !is_early)
-		kill_daemon();
+		worker_replace(shared->keeper);
 	end_acquire(&end);
 	end_check(&end);
 	meet(&met);
@@ -237,7 +211,7 @@ static void dies_with_the_daemon(uint32_t index)
 	end_acquire(&end);
 	meet(&met);
 	if (index == 1) {
-		old = worker();
+		old = worker_of(shared->keeper);
 		kill(old, SIGSTOP);
 		atomic_store(&shared->step, (int)old);
 		kill(getpid(), SIGKILL);
@@ -257,7 +231,7 @@ static void dies_with_the_daemon(uint32_t index)
 		usleep(1000);
 	}
 	check_fails(HcclChannelAcquire(end.rank.comm, COMM_ENGINE_AIV, &end.desc, 1, &end.channel), HCCL_E_REMOTE, "rank 1, pid");
-	kill_daemon();
+	worker_replace(shared->keeper);
 	check_fails(HcclChannelAcquire(end.rank.comm, COMM_ENGINE_AIV, &end.desc, 1, &end.channel), HCCL_E_REMOTE, "rank 1, pid");
 	check_ok(HcclChannelDestroy(end.rank.comm, &end.channel, 1));
 	job_leave(&end.rank);
@@ -304,7 +278,7 @@ static void kills_at_any_moment(void)
 		uint32_t rounds = atomic_load(&shared->rounds);
 
 		usleep((unsigned int)rand_r(&seed) % 30000);
-		kill_daemon();
+		worker_replace(shared->keeper);
 		/* it works again */
 		for (int k = 0; atomic_load(&shared->rounds) < rounds + 6; k++) {
 			check_lt_int(k, 20000);

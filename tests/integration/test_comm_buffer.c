@@ -2,7 +2,6 @@
 /* The HCCL buffer of a communicator: made once, backed where it is touched, counted, gone with the communicator. */
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -11,6 +10,7 @@
 #include "tests/support/job.h"
 #include "hccl/hccl_res.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/worker.h"
 
 #define MIB ((size_t)1 << 20)
 #define MANY 200u
@@ -340,34 +340,12 @@ TEST_TIMEOUT(ten_thousand_rounds_leave_nothing, 120)
 	job_run(goes_round);
 }
 
-static pid_t worker_of(pid_t keeper)
-{
-	char path[64];
-	FILE *file;
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)keeper, (int)keeper);
-	file = fopen(path, "r");
-	check_ptr(file);
-	if (fscanf(file, "%d", &pid) != 1)
-		pid = 0;
-	fclose(file);
-	return pid;
-}
-
 static pid_t keeper;
 
 /* Until another one serves: it answers after this. */
 static void kill_daemon(void)
 {
-	pid_t old = worker_of(keeper);
-
-	check_gt_int(old, 1);
-	check_eq_int(kill(old, SIGKILL), 0);
-	for (int i = 0; worker_of(keeper) == old || worker_of(keeper) == 0; i++) {
-		check_lt_int(i, 10000);
-		usleep(1000);
-	}
+	worker_replace(keeper);
 	(void)free_memory();
 }
 
@@ -470,15 +448,9 @@ static void kill_twice(uint64_t *seed)
 		_exit(0);
 	}
 	for (int i = 0; i < 2; i++) {
-		pid_t worker = worker_of(keeper);
-
 		*seed = *seed * 6364136223846793005u + 1442695040888963407u;
 		usleep(50000 + (useconds_t)(*seed >> 33) % 300000);
-		check_eq_int(kill(worker, SIGKILL), 0);
-		for (int tries = 0; worker_of(keeper) == worker || worker_of(keeper) == 0; tries++) {
-			check_lt_int(tries, 10000);
-			usleep(1000);
-		}
+		worker_replace(keeper);
 	}
 	usleep(100000);
 	*is_over = 1;

@@ -11,6 +11,7 @@
 
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/worker.h"
 
 #define RANKS 4u
 
@@ -114,22 +115,6 @@ static void program(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* The keeper's only child. */
-static pid_t worker_of(const struct private_daemon *daemon)
-{
-	char path[64];
-	FILE *file;
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemon->pid, (int)daemon->pid);
-	file = fopen(path, "r");
-	check_ptr(file);
-	check_eq_int(fscanf(file, "%d", &pid), 1);
-	fclose(file);
-	check_gt_int(pid, 1);
-	return pid;
-}
-
 TEST_TIMEOUT(joins_and_recoveries_survive_restarts_of_the_daemon, 60)
 {
 	const char *options[] = { "--keeper", NULL };
@@ -148,9 +133,9 @@ TEST_TIMEOUT(joins_and_recoveries_survive_restarts_of_the_daemon, 60)
 	}
 	/* two: three in ten seconds are a registry that ends the daemon */
 	usleep(450000 + (useconds_t)(test_seed() % 500000));
-	kill(worker_of(&daemon), SIGKILL);
+	worker_kill(daemon.pid);
 	usleep(1100000 + (useconds_t)(test_seed() % 700000));
-	kill(worker_of(&daemon), SIGKILL);
+	worker_kill(daemon.pid);
 	check_eq_int(waitpid(pid, &status, 0), pid);
 	check_eq_int(status, 0);
 	check_eq_int(private_daemon_stop(&daemon), 0);

@@ -15,6 +15,7 @@
 #include "hccld/host_kernel.h"
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/worker.h"
 
 #define CORES 48 /* of a device, by default */
 
@@ -277,26 +278,6 @@ TEST_TIMEOUT(hcclctl_shows_a_host_kernel_that_spins, 60)
 
 static struct private_daemon keeper;
 
-/* The keeper's child; between two there is none. */
-static pid_t worker_of(const struct private_daemon *daemon)
-{
-	char path[64];
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemon->pid, (int)daemon->pid);
-	for (int i = 0; pid <= 1; i++) {
-		FILE *file = fopen(path, "r");
-
-		check_ptr(file);
-		if (fscanf(file, "%d", &pid) != 1)
-			pid = 0;
-		fclose(file);
-		check_lt_int(i, 10000);
-		usleep(1000);
-	}
-	return pid;
-}
-
 struct tick {
 	_Atomic uint32_t *ticks;
 	uint32_t number;
@@ -352,7 +333,7 @@ TEST_TIMEOUT(host_kernels_survive_restarts_of_the_daemon, 60)
 	await(&shared->ready, 1);
 	for (int i = 0; i < 2; i++) {
 		usleep(600000);
-		kill(worker_of(&keeper), SIGKILL);
+		worker_kill(keeper.pid);
 	}
 	usleep(500000);
 	atomic_store(&shared->refused, 1);
@@ -463,7 +444,7 @@ static void orphan(void (*end)(aclrtStream stream), enum then then)
 	await(&shared->ready, ORPHANS + 1);
 	check_orphan(pid);
 	if (then == ENDS_AFTER_RESTART) {
-		kill(worker_of(&keeper), SIGKILL);
+		worker_kill(keeper.pid);
 		check_orphan(pid);
 	}
 	if (then == IS_KILLED) {

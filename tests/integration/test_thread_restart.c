@@ -12,6 +12,7 @@
 #include "hcomm/hcomm_res.h"
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/worker.h"
 
 #define COUNT 4096u
 #define KILLS 2 /* a third within 10 s, and the daemon forgets everything */
@@ -21,32 +22,11 @@ static pid_t keeper;
 static uint32_t delay_us; /* before the first kill */
 static _Atomic bool is_over;
 
-static pid_t worker(void)
-{
-	char path[64];
-	FILE *file;
-	int pid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)keeper, (int)keeper);
-	file = fopen(path, "r");
-	check_ptr(file);
-	if (fscanf(file, "%d", &pid) != 1)
-		pid = 0;
-	fclose(file);
-	return pid;
-}
-
 static void kill_daemon(void)
 {
-	pid_t old = worker();
 	size_t free, total;
 
-	check_gt_int(old, 1);
-	check_eq_int(kill(old, SIGKILL), 0);
-	for (int i = 0; worker() == old || worker() == 0; i++) {
-		check_lt_int(i, 10000);
-		usleep(1000);
-	}
+	worker_replace(keeper);
 	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
 }
 

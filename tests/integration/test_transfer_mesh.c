@@ -13,6 +13,7 @@
 #include "hcomm/hcomm_primitives.h"
 #include "hcomm/hcomm_res.h"
 #include "tests/support/job.h"
+#include "tests/support/worker.h"
 
 #define SIZE 4u
 #define COUNT 20000u /* elements of a block */
@@ -430,15 +431,8 @@ static void *killer(void *arg)
 
 	check_gt_int(keeper, 0);
 	for (int i = 0; i < 2; i++) {
-		pid_t daemon = 0;
-
 		usleep(*delay_us);
-		for (int look = 0; !daemon; look++) {
-			check_lt_int(look, 5000);
-			daemon = hccld_of(keeper);
-			usleep(1000);
-		}
-		check_eq_int(kill(daemon, SIGKILL), 0);
+		worker_kill(keeper);
 	}
 	return NULL;
 }
