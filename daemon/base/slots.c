@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/bits.h"
+
 int slots_init(struct slots *slots, uint32_t count)
 {
 	*slots = (struct slots){ .count = count };
@@ -21,7 +23,7 @@ void slots_deinit(struct slots *slots)
 
 bool slots_is_taken(const struct slots *slots, uint32_t index)
 {
-	return slots->words[index / 64] >> (index % 64) & 1;
+	return bits_get(slots->words, index);
 }
 
 static int slots_take_from(struct slots *slots, uint32_t i, uint32_t *ret_index)
@@ -37,7 +39,7 @@ static int slots_take_from(struct slots *slots, uint32_t i, uint32_t *ret_index)
 		if (i >= slots->count)
 			i = 0;
 	}
-	slots->words[i / 64] |= 1ull << (i % 64);
+	bits_set(slots->words, i);
 	slots->used++;
 	*ret_index = i;
 	return 0;
@@ -65,7 +67,7 @@ int slots_take_at(struct slots *slots, uint32_t index)
 		return -EINVAL;
 	if (slots_is_taken(slots, index))
 		return -EBUSY;
-	slots->words[index / 64] |= 1ull << (index % 64);
+	bits_set(slots->words, index);
 	slots->used++;
 	if (index >= slots->next)
 		slots->next = index + 1 < slots->count ? index + 1 : 0;
@@ -75,6 +77,6 @@ int slots_take_at(struct slots *slots, uint32_t index)
 void slots_give(struct slots *slots, uint32_t index)
 {
 	assert(slots_is_taken(slots, index));
-	slots->words[index / 64] &= ~(1ull << (index % 64));
+	bits_clear(slots->words, index);
 	slots->used--;
 }

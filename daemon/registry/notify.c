@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/memfd.h"
 #include "base/text.h"
 #include "proto/cleanup.h"
@@ -29,11 +30,6 @@ static struct device *device_of(const struct context *context)
 	return &context->session->registry->devices[context->device];
 }
 
-static bool bit_is_set(const uint64_t *words, uint32_t id)
-{
-	return words[id / 64] >> (id % 64) & 1;
-}
-
 /* ---- ids ---- */
 
 /* The lowest @count ids in a row below @limit that nobody has. -ENOSPC. */
@@ -47,7 +43,7 @@ static int ids_find(const struct device *device, uint32_t limit, uint32_t count,
 			id += 63;
 			continue;
 		}
-		run = bit_is_set(device->notify_bits, id) ? 0 : run + 1;
+		run = bits_get(device->notify_bits, id) ? 0 : run + 1;
 		if (run == count) {
 			*ret_first = id + 1 - count;
 			return 0;
@@ -59,14 +55,14 @@ static int ids_find(const struct device *device, uint32_t limit, uint32_t count,
 static void ids_take(struct device *device, uint32_t first, uint32_t count)
 {
 	for (uint32_t id = first; id < first + count; id++)
-		device->notify_bits[id / 64] |= 1ull << (id % 64);
+		bits_set(device->notify_bits, id);
 	device->notifies += count;
 }
 
 static void ids_give(struct device *device, uint32_t first, uint32_t count)
 {
 	for (uint32_t id = first; id < first + count; id++)
-		device->notify_bits[id / 64] &= ~(1ull << (id % 64));
+		bits_clear(device->notify_bits, id);
 	device->notifies -= count;
 }
 
@@ -435,7 +431,7 @@ static bool record_fits(const struct context *context, const struct record_notif
 	if (!record->count || end > places || end > HCCLD_NOTIFIES_MAX)
 		return false;
 	for (uint64_t id = record->first; id < end; id++)
-		if (bit_is_set(device_of(context)->notify_bits, (uint32_t)id))
+		if (bits_get(device_of(context)->notify_bits, (uint32_t)id))
 			return false;
 	return true;
 }

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "base/bits.h"
 #include "engine/engine.h"
 #include "registry/context.h"
 #include "registry/notify.h"
@@ -32,11 +33,6 @@ struct named {
 	struct context *context; /* NULL: none that is to be decided on */
 	uint32_t id;
 };
-
-static void mark(uint64_t *words, uint32_t id)
-{
-	words[id / 64] |= 1ull << (id % 64);
-}
 
 /* What is to be looked at; NULL: the session has no context of the device, or that has nothing to decide. */
 static struct context *context_at(const struct session *session, uint32_t device)
@@ -82,13 +78,13 @@ static void mark_item(struct named named, struct named awaited, uint32_t kind, b
 {
 	struct marks *marks = &marks_of[named.context->device];
 
-	mark(marks->named, named.id);
+	bits_set(marks->named, named.id);
 	if (named.context == awaited.context && named.id == awaited.id)
 		return;
 	if (kind == TASK_NOTIFY_RECORD)
-		mark(marks->recorded, named.id);
+		bits_set(marks->recorded, named.id);
 	else if (clears)
-		mark(marks->cleared, named.id);
+		bits_set(marks->cleared, named.id);
 }
 
 /* Of all contexts; nothing is known then. */
@@ -136,7 +132,7 @@ static void mark_ring(struct session *session, const struct stream_ring *ring)
 static bool is_marked(const struct notifies *notifies, const uint64_t *words)
 {
 	for (uint32_t id = notifies->first; id < notifies->first + notifies->count; id++)
-		if (words[id / 64] >> (id % 64) & 1)
+		if (bits_get(words, id))
 			return true;
 	return false;
 }
