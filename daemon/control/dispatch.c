@@ -39,6 +39,7 @@ static const struct {
 	{ CASE(JOIN_COMM), handle_join_comm, false },
 	{ CASE(LEAVE_COMM), handle_leave_comm, false },
 	{ CASE(OPEN_PAIRS), handle_open_pairs, false },
+	{ CASE(MAP_PEER), handle_map_peer, false },
 	{ CASE(CANCEL_JOIN), handle_cancel_join, false },
 	{ CASE(SUSPEND_COMM), handle_suspend_comm, false },
 	{ CASE(RESUME_COMM), handle_resume_comm, false },

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/log.h"
+#include "base/memfd.h"
 #include "control/control.h"
 #include "control/dispatch.h"
 #include "control/meeting.h"
@@ -10,8 +12,12 @@
 #include "control/request.h"
 #include "control/teardown.h"
 #include "control/tenants.h"
+#include "proto/cleanup.h"
+#include "proto/feature.h"
 #include "registry/comm.h"
+#include "registry/context.h"
 #include "registry/pairs.h"
+#include "registry/segment.h"
 #include "registry/session.h"
 
 int handle_get_root_info(struct request *request)
@@ -95,6 +101,39 @@ static int pairs_fail(struct request *request, const struct comm *comm, int r)
 	return r;
 }
 
+/* The rings of @rank that its client does not have yet, as far as descriptors fit into a packet. */
+static int pairs_reply(struct request *request, const struct rank *rank)
+{
+	Hccld__Control__OpenPairsReply *reply = &request->body.open_pairs;
+	uint32_t from = request->message->open_pairs->mapped_pairs;
+	const struct extent *extent;
+	int r;
+
+	hccld__control__open_pairs_reply__init(reply);
+	reply->extents = request_alloc(request, HCCLD_PACKET_FDS_MAX * sizeof(*reply->extents));
+	if (!reply->extents)
+		return -ENOMEM;
+	while ((extent = pairs_next_extent(rank->comm, rank->rank, from)) && reply->n_extents < HCCLD_PACKET_FDS_MAX) {
+		Hccld__Control__OpenPairsReply__Extent *entry = request_alloc(request, sizeof(*entry));
+
+		if (!entry)
+			return -ENOMEM;
+		hccld__control__open_pairs_reply__extent__init(entry);
+		entry->first = extent->first;
+		entry->count = extent->count;
+		entry->bytes = extent->bytes;
+		r = request_add_fd(request, extent->fd);
+		if (r < 0)
+			return r;
+		reply->extents[reply->n_extents++] = entry;
+		from = extent->first + extent->count;
+	}
+	reply->more = extent != NULL;
+	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_OPEN_PAIRS;
+	request->reply.open_pairs = reply;
+	return 0;
+}
+
 int handle_open_pairs(struct request *request)
 {
 	const Hccld__Control__OpenPairs *open = request->message->open_pairs;
@@ -119,5 +158,50 @@ int handle_open_pairs(struct request *request)
 		if (r < 0)
 			return pairs_fail(request, comm, r);
 	}
+	if (!open->map || !(rank->session->features & HCCLD_FEATURE_DIRECT))
+		return 0;
+	return pairs_reply(request, rank);
+}
+
+/* The segment of a peer of @rank that its process may map, or NULL. */
+static struct segment *peer_segment(const struct rank *rank, const Hccld__Control__MapPeer *map)
+{
+	const struct rank *peer = rank->comm->ranks[map->peer];
+
+	if (!peer || peer->is_closing || peer->session->tenant != rank->session->tenant)
+		return NULL;
+	return segment_of_rank(peer, map->segment);
+}
+
+int handle_map_peer(struct request *request)
+{
+	const Hccld__Control__MapPeer *map = request->message->map_peer;
+	Hccld__Control__MapPeerReply *reply = &request->body.map_peer;
+	const struct rank *rank = session_rank(request_session(request), map->rank);
+	CLEANUP(close_fdp) int fd = -1;
+	struct segment *segment;
+	int r;
+
+	if (!rank)
+		return request_fail(request, CAUSE_BAD_HANDLE,
+				    "this process has no such rank in a communicator: it was destroyed, or its device was reset");
+	if (map->peer >= rank->comm->view.size)
+		return request_fail(request, CAUSE_ARGUMENT, "communicator %s has no rank %" PRIu32, rank->comm->name, map->peer);
+	segment = peer_segment(rank, map);
+	if (!segment)
+		return request_fail(request, CAUSE_NOT_FOUND, "rank %" PRIu32 " of communicator %s has no such memory that its peers may map",
+				    map->peer, rank->comm->name);
+	r = memfd_read_only(segment->memory.fd, &fd);
+	if (r == 0)
+		r = request_add_fd(request, fd);
+	if (r < 0)
+		return r;
+	segment->is_mapped = true;
+	log_debug("pid %d maps %" PRIu64 " KiB of pid %d to read, for communicator %s", rank->session->view.pid, segment->memory.bytes >> 10,
+		  segment->context->session->view.pid, rank->comm->name);
+	hccld__control__map_peer_reply__init(reply);
+	reply->bytes = segment->memory.bytes;
+	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_MAP_PEER;
+	request->reply.map_peer = reply;
 	return 0;
 }

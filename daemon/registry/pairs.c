@@ -183,17 +183,41 @@ void extent_remove(struct comm *comm, struct extent *extent)
 	extent_free(extent);
 }
 
-/* The ring with number @index, NULL if no extent has it. The newest extent is the likeliest. */
-static struct pair_ring *pairs_ring(const struct comm *comm, uint32_t index)
+/* The extent that has the ring with number @index, or NULL. The newest is the likeliest. */
+static struct extent *pairs_extent(const struct comm *comm, uint32_t index)
 {
 	for (struct list *node = comm->extents.previous; node != &comm->extents;
 	     node = node->previous) {
 		struct extent *extent = list_entry(node, struct extent, link);
 
 		if (index >= extent->first && index - extent->first < extent->count)
-			return (struct pair_ring *)extent->base + (index - extent->first);
+			return extent;
 	}
 	return NULL;
+}
+
+static struct pair_ring *pairs_ring(const struct comm *comm, uint32_t index)
+{
+	const struct extent *extent = pairs_extent(comm, index);
+
+	return extent ? (struct pair_ring *)extent->base + (index - extent->first) : NULL;
+}
+
+struct extent *pairs_next_extent(const struct comm *comm, uint32_t rank, uint32_t from)
+{
+	uint32_t size = comm->view.size, lowest = UINT32_MAX;
+	const _Atomic uint32_t *directory = comm_region_directory(comm->view.region, size);
+
+	for (uint32_t peer = 0; peer < size; peer++) {
+		/* 1 + number; this thread alone writes them */
+		uint32_t words[] = { atomic_load_explicit(&directory[(uint64_t)rank * size + peer], memory_order_relaxed),
+				     atomic_load_explicit(&directory[(uint64_t)peer * size + rank], memory_order_relaxed) };
+
+		for (size_t i = 0; i < 2; i++)
+			if (words[i] > from && words[i] - 1 < lowest)
+				lowest = words[i] - 1;
+	}
+	return lowest == UINT32_MAX ? NULL : pairs_extent(comm, lowest);
 }
 
 static uint32_t pairs_next_count(const struct comm *comm)

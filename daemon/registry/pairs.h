@@ -38,6 +38,8 @@ struct extent *extent_free(struct extent *extent);
 
 /* Makes the ring from @source to @destination unless it is there. -ENOBUFS, -EUSERS, -EDQUOT, ... */
 int pairs_open(struct comm *comm, uint32_t source, uint32_t destination);
+/* The extent with the ring of the lowest number from @from on that is from or to @rank; NULL: there is no such ring. */
+struct extent *pairs_next_extent(const struct comm *comm, uint32_t rank, uint32_t from);
 /* Bytes that the next ring takes for which there is no room. */
 uint64_t pairs_next_bytes(const struct comm *comm);
 /* Fills the view from the directory, after the extents have been restored. -EPROTO. */

@@ -277,6 +277,14 @@ static void segment_record_retired(struct segment *segment)
 	}
 }
 
+struct segment *segment_of_rank(const struct rank *rank, uint64_t id)
+{
+	struct segment *segment = session_segment(rank->session, id);
+	bool is_plain = segment && !segment->is_import && !segment->rank && (segment->kind == SEGMENT_DEVICE || segment->kind == SEGMENT_HOST);
+
+	return is_plain && segment->context == rank->context ? segment : NULL;
+}
+
 void segment_orphan(struct segment *segment)
 {
 	struct record_segment *record = records_get(segment->context->session->registry->records,

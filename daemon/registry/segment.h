@@ -39,6 +39,7 @@ struct segment {
 	enum segment_kind kind;
 	uint32_t record;
 	bool is_closing;
+	bool is_mapped; /* by peers of ranks of its context, or it may be: segment_of_rank() */
 	struct segment_memory memory;
 	struct list imports, exports; /* share.h */
 	bool is_orphan;		      /* freed by its process: it goes with the last import */
@@ -90,6 +91,10 @@ int segment_restore(struct context *context, uint32_t index, int fd);
 void segment_publish(struct segment *segment);
 /* Zeroed, in no list; NULL: out of memory. */
 struct segment *segment_alloc(void);
+/*
+ * The memory with @id that peers of the rank may map: of its context, that anybody can map, and backed. NULL: there is none.
+ */
+struct segment *segment_of_rank(const struct rank *rank, uint64_t id);
 /* Its process needs it no more, but imports do: it stays, also after a restart, until they are gone. */
 void segment_orphan(struct segment *segment);
 /* The words of segment_retire() alone. */

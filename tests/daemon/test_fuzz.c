@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/feature.h"
 #include "proto/status.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/raw_client.h"
@@ -55,6 +56,7 @@ union body {
 	Hccld__Control__JoinComm join_comm;
 	Hccld__Control__LeaveComm leave_comm;
 	Hccld__Control__OpenPairs open_pairs;
+	Hccld__Control__MapPeer map_peer;
 	Hccld__Control__Status status;
 	Hccld__Control__List list;
 };
@@ -86,6 +88,8 @@ static void make_pairs(Hccld__Control__Request *request, union body *body)
 	body->open_pairs.n_send_to = (size_t)random() % 64;
 	body->open_pairs.n_receive_from = (size_t)random() % 64;
 	body->open_pairs.send_to = body->open_pairs.receive_from = peers;
+	body->open_pairs.map = random() % 2;
+	body->open_pairs.mapped_pairs = random() % 2 ? 0 : (uint32_t)number();
 	request->body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_PAIRS;
 	request->open_pairs = &body->open_pairs;
 }
@@ -111,7 +115,7 @@ static void make_memory(Hccld__Control__Request *request, union body *body)
 static void make_request(Hccld__Control__Request *request, union body *body)
 {
 	hccld__control__request__init(request);
-	switch (random() % 15) {
+	switch (random() % 16) {
 	case 0:
 	case 1:
 		MAKE(open_context, open_context, OPEN_CONTEXT,
@@ -154,6 +158,10 @@ static void make_request(Hccld__Control__Request *request, union body *body)
 		make_pairs(request, body);
 		break;
 	case 13:
+		MAKE(map_peer, map_peer, MAP_PEER, body->map_peer.rank = number(); body->map_peer.segment = number();
+		     body->map_peer.peer = random() % 16 ? (uint32_t)random() % 4 : (uint32_t)number());
+		break;
+	case 14:
 		MAKE(status, status, STATUS, (void)0);
 		break;
 	default:
@@ -286,7 +294,7 @@ TEST_TIMEOUT(nothing_that_a_client_sends_ends_the_daemon, 60)
 		uint32_t waiting = 0;
 		int steps = (int)(random() % 2000);
 
-		raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+		raw_client_start_with(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT, random() % 2 ? HCCLD_FEATURE_DIRECT : 0);
 		/*
 		 * a changed byte may make a request without answer out of another: its length or
 		 * kind

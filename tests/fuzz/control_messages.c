@@ -321,6 +321,19 @@ static size_t pack_open_pairs(struct parts *parts, unsigned char *data)
 	message.n_send_to = counts % 16;
 	message.n_receive_from = counts / 16;
 	message.send_to = message.receive_from = peers;
+	message.map = (counts ^ counts >> 4) & 1;
+	message.mapped_pairs = counts & 2 ? peers[15] : 0;
+	return PACK(parts, data);
+}
+
+static size_t pack_map_peer(struct parts *parts, unsigned char *data)
+{
+	START(parts, MapPeer, map_peer, MAP_PEER);
+	uint8_t peer = input_byte(parts->input);
+
+	message.rank = peer & 0x40 ? parts->numbers->rank : numbers_take(parts->numbers, parts->input);
+	message.peer = peer & 0x80 ? (uint32_t)input_size(parts->input) : peer % 4;
+	message.segment = numbers_take(parts->numbers, parts->input);
 	return PACK(parts, data);
 }
 
@@ -513,7 +526,7 @@ size_t message_make(struct input *input, const struct numbers *numbers, uint64_t
 		pack_create_notifies, pack_free_notifies, pack_reset_notifies,
 		pack_take_cores,    pack_give_cores,	  pack_register_memory,	 pack_unregister_memory, pack_offer_channels,
 		pack_await_channels, pack_describe_channel, pack_close_channels, pack_map_import,
-		pack_take_cores,    pack_keep_cores,	  pack_create_thread,	 pack_destroy_thread,
+		pack_map_peer,	    pack_keep_cores,	  pack_create_thread,	 pack_destroy_thread,
 		/* what the rest needs, once more */
 		pack_open_context,
 	};

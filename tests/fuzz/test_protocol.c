@@ -110,7 +110,7 @@ static size_t pack_request(unsigned char *data, uint64_t id)
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 
 	request.id = id;
-	switch (below(14)) {
+	switch (below(15)) {
 	case 0:
 		return pack_hello(data, id);
 	case 1:
@@ -132,11 +132,13 @@ static size_t pack_request(unsigned char *data, uint64_t id)
 		PACK(LeaveComm, leave_comm, LEAVE_COMM, message.rank = contexts[below(8)]);
 	case 9:
 		PACK(OpenPairs, open_pairs, OPEN_PAIRS, message.rank = contexts[below(8)]; message.n_send_to = below(5);
-		     message.send_to = peers);
+		     message.send_to = peers; message.map = below(2); message.mapped_pairs = below(4));
 	case 10:
 		PACK(List, list, LIST, message.kind = (Hccld__Control__List__Kind)below(4));
 	case 11:
 		PACK(CloseContext, close_context, CLOSE_CONTEXT, message.context = contexts[below(8)]);
+	case 12:
+		PACK(MapPeer, map_peer, MAP_PEER, message.rank = contexts[below(8)]; message.peer = below(3); message.segment = contexts[below(8)]);
 	default:
 		PACK(OpenContext, open_context, OPEN_CONTEXT, message.device = below(8));
 	}

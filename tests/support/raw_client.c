@@ -140,7 +140,8 @@ void raw_client_stop(struct raw_client *client)
 		munmap(client->yard, sizeof(struct yard));
 		munmap((void *)client->beacon, 4096);
 	}
-	client->fd = -1;
+	client->fd = client->event_fd = -1;
+	client->region = NULL;
 }
 
 uint64_t raw_open_context(struct raw_client *client, uint32_t device)

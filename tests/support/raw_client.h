@@ -38,7 +38,7 @@ void raw_client_start(struct raw_client *client, Hccld__Control__Hello__Role rol
 /* The same as a client that has @features (proto/feature.h); raw_client_start() has none. */
 void raw_client_start_with(struct raw_client *client, Hccld__Control__Hello__Role role,
 			   uint64_t features);
-/* Closes socket and mappings. */
+/* Closes socket and mappings; twice is as once. */
 void raw_client_stop(struct raw_client *client);
 
 /* Sends one request (its id is set) without waiting. Returns the id. */

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pair rings that clients map to drive their contexts themselves. */
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "proto/feature.h"
+#include "tests/daemon/scene.h"
+#include "tests/support/test.h"
+
+#define EXTENTS_MAX 16u
+
+/* The extents that a rank has mapped. */
+struct rings {
+	uint32_t count, first[EXTENTS_MAX], pairs[EXTENTS_MAX];
+	struct pair_ring *bases[EXTENTS_MAX];
+};
+
+static void rings_take(struct rings *rings, const Hccld__Control__OpenPairsReply__Extent *extent, int fd)
+{
+	struct stat st;
+	void *base;
+
+	check_eq_int(fstat(fd, &st), 0);
+	check_eq_uint((uint64_t)st.st_size, extent->bytes);
+	check_gt_uint(extent->count, 0);
+	check_ge_uint(extent->bytes, extent->count * sizeof(struct pair_ring));
+	base = mmap(NULL, extent->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	check(base != MAP_FAILED && rings->count < EXTENTS_MAX);
+	if (rings->count)
+		check_ge_uint(extent->first, rings->first[rings->count - 1] + rings->pairs[rings->count - 1]);
+	rings->first[rings->count] = extent->first;
+	rings->pairs[rings->count] = extent->count;
+	rings->bases[rings->count++] = base;
+}
+
+static void rings_free(struct rings *rings)
+{
+	for (uint32_t i = 0; i < rings->count; i++)
+		munmap(rings->bases[i], rings->pairs[i] * sizeof(struct pair_ring));
+	rings->count = 0;
+}
+
+/* The ring that the directory names; NULL: none, or not mapped. */
+static struct pair_ring *rings_find(const struct rings *rings, const struct scene *scene, uint32_t source, uint32_t destination)
+{
+	uint32_t word = atomic_load(&comm_region_directory(scene->region, scene->size)[source * scene->size + destination]);
+
+	for (uint32_t i = 0; word && i < rings->count; i++)
+		if (word - 1 >= rings->first[i] && word - 1 - rings->first[i] < rings->pairs[i])
+			return rings->bases[i] + (word - 1 - rings->first[i]);
+	return NULL;
+}
+
+/* Opens pairs to the ranks from 0 to @count - 1. What came is added to @rings; true: there is more. */
+static bool open_pairs(struct scene *scene, uint32_t rank, uint32_t count, uint32_t mapped, struct rings *rings)
+{
+	Hccld__Control__OpenPairs open = HCCLD__CONTROL__OPEN_PAIRS__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	const Hccld__Control__OpenPairsReply *body;
+	struct raw_reply reply;
+	uint32_t peers[RANKS_MAX];
+	bool more;
+
+	for (uint32_t i = 0; i < count; i++)
+		peers[i] = i;
+	open.rank = scene->ranks[rank];
+	open.n_send_to = count;
+	open.send_to = peers;
+	open.map = true;
+	open.mapped_pairs = mapped;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_PAIRS;
+	request.open_pairs = &open;
+	raw_call(&scene->clients[rank > 0], &request, &reply);
+	check_msg(reply.message->cause == 0, "OpenPairs: %s", reply.message->text);
+	check_eq_int(reply.message->body_case, HCCLD__CONTROL__REPLY__BODY_OPEN_PAIRS);
+	body = reply.message->open_pairs;
+	check_eq_uint(reply.packet.fd_count, body->n_extents);
+	for (size_t i = 0; i < body->n_extents; i++)
+		rings_take(rings, body->extents[i], reply.packet.fds[i]);
+	more = body->more;
+	raw_reply_free(&reply);
+	return more;
+}
+
+/* Each rank's extents have the rings that the directory names, the same for both ends, and nothing moves by a restart. */
+TEST_TIMEOUT(extents_have_the_rings_of_the_directory, 60)
+{
+	struct rings rings[2] = { 0 }, again = { 0 };
+	struct scene scene;
+	uint32_t size = 12;
+
+	scene_start(&scene, size, HCCLD_FEATURE_DIRECT);
+	for (uint32_t i = 0; i < size; i++) {
+		struct rings all = { 0 };
+
+		check(!open_pairs(&scene, i, size, 0, &all));
+		rings_free(&all);
+	}
+	check(!open_pairs(&scene, 0, 0, 0, &rings[0]));
+	check(!open_pairs(&scene, 5, 0, 0, &rings[1]));
+	check_eq_uint(rings[0].count, 3);
+	for (uint32_t i = 0; i < size; i++) {
+		check_ptr(rings_find(&rings[0], &scene, 0, i));
+		check_ptr(rings_find(&rings[0], &scene, i, 0));
+	}
+	atomic_store(&rings_find(&rings[0], &scene, 0, 5)->landed, 1234);
+	atomic_store(&rings_find(&rings[0], &scene, 5, 0)->landed, 5678);
+	check_eq_uint(atomic_load(&rings_find(&rings[1], &scene, 0, 5)->landed), 1234);
+	check_eq_uint(atomic_load(&rings_find(&rings[1], &scene, 5, 0)->landed), 5678);
+	/* what it has already is not given again */
+	check(!open_pairs(&scene, 0, 0, rings[0].first[0] + rings[0].pairs[0], &again));
+	check_eq_uint(again.count, 2);
+	check_eq_uint(again.first[0], rings[0].first[1]);
+	rings_free(&again);
+	check(!open_pairs(&scene, 0, 0, rings[0].first[2] + rings[0].pairs[2], &again));
+	check_eq_uint(again.count, 0);
+	scene_kill_worker();
+	check(!open_pairs(&scene, 0, size, 0, &again));
+	check_eq_uint(again.count, rings[0].count);
+	check_eq_mem(again.first, rings[0].first, sizeof(again.first));
+	check_eq_mem(again.pairs, rings[0].pairs, sizeof(again.pairs));
+	check_eq_uint(atomic_load(&rings_find(&again, &scene, 0, 5)->landed), 1234);
+	check_eq_uint(atomic_load(&rings_find(&again, &scene, 5, 0)->landed), 5678);
+	rings_free(&again);
+	rings_free(&rings[0]);
+	rings_free(&rings[1]);
+	scene_stop(&scene);
+}
+
+/* More extents than descriptors fit into a packet come by several requests. */
+TEST_TIMEOUT(extents_come_by_packets, 60)
+{
+	struct rings all = { 0 }, rings = { 0 };
+	struct scene scene;
+	uint32_t size = 96;
+
+	scene_start(&scene, size, HCCLD_FEATURE_DIRECT);
+	for (uint32_t i = 0; i < size; i++) {
+		open_pairs(&scene, i, size, UINT32_MAX, &all);
+		check_eq_uint(all.count, 0);
+	}
+	check(open_pairs(&scene, 0, size, 0, &rings));
+	check_eq_uint(rings.count, HCCLD_PACKET_FDS_MAX);
+	check_null(rings_find(&rings, &scene, 95, 0));
+	check(!open_pairs(&scene, 0, size, rings.first[7] + rings.pairs[7], &rings));
+	check_eq_uint(rings.count, HCCLD_PACKET_FDS_MAX + 1);
+	for (uint32_t i = 0; i < size; i++) {
+		check_ptr(rings_find(&rings, &scene, 0, i));
+		check_ptr(rings_find(&rings, &scene, i, 0));
+	}
+	rings_free(&rings);
+	scene_stop(&scene);
+}
+
+/* A rank maps no rings of others only, and finds those that a peer has made. */
+TEST_TIMEOUT(extents_of_others_are_left_out, 60)
+{
+	struct rings others = { 0 }, rings = { 0 };
+	struct scene scene;
+
+	scene_start(&scene, 80, HCCLD_FEATURE_DIRECT);
+	check(!open_pairs(&scene, 0, 64, 0, &others));
+	check_eq_uint(others.count, 1);
+	check(!open_pairs(&scene, 79, 0, 0, &rings));
+	check_eq_uint(rings.count, 0);
+	check(!open_pairs(&scene, 79, 1, 0, &rings));
+	check_eq_uint(rings.count, 1);
+	check_eq_uint(rings.first[0], others.pairs[0]);
+	check_ptr(rings_find(&rings, &scene, 79, 0));
+	check_null(rings_find(&others, &scene, 79, 0));
+	check(!open_pairs(&scene, 0, 0, others.pairs[0], &others));
+	check_eq_uint(others.count, 2);
+	check_ptr(rings_find(&others, &scene, 79, 0));
+	rings_free(&others);
+	rings_free(&rings);
+	scene_stop(&scene);
+}
+
+/* Who has not said that it can do something with them gets none, nor who does not ask. */
+TEST(rings_are_for_those_who_ask)
+{
+	Hccld__Control__OpenPairs open = HCCLD__CONTROL__OPEN_PAIRS__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct private_daemon daemon;
+	struct raw_client old, new;
+	struct raw_root root;
+	struct raw_reply reply;
+	uint32_t peer = 0;
+
+	check_eq_int(private_daemon_start(&daemon, NULL, NULL), 0);
+	raw_client_start(&old, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	raw_client_start_with(&new, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_PAIRS;
+	request.open_pairs = &open;
+	open.n_send_to = 1;
+	open.send_to = &peer;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct raw_client *client = i ? &new : &old;
+
+		raw_root_info(client, &root);
+		raw_join_send(client, &root, 0, 1, raw_open_context(client, 0), 10000);
+		check_eq_int(raw_receive(client, &reply), 0);
+		check_eq_uint(reply.message->cause, 0);
+		open.rank = reply.message->join_comm->rank;
+		raw_reply_free(&reply);
+		open.map = client == &old;
+		raw_call(client, &request, &reply);
+		check_eq_uint(reply.message->cause, 0);
+		check_eq_int(reply.message->body_case, HCCLD__CONTROL__REPLY__BODY__NOT_SET);
+		check_eq_uint(reply.packet.fd_count, 0);
+		raw_reply_free(&reply);
+	}
+	raw_client_stop(&old);
+	raw_client_stop(&new);
+	check_eq_int(private_daemon_stop(&daemon), 0);
+}
