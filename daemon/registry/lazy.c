@@ -133,6 +133,7 @@ void lazy_restore(struct registry *registry)
 			continue;
 		}
 		segment->rank = record->rank;
+		segment->is_mapped = false;
 		segment->lazy_record = i;
 		lazy_link(segment);
 		rank = rank_of(segment);

@@ -217,11 +217,14 @@ static void restore_segments(struct registry *registry)
 		if (!record)
 			continue;
 		context = context_find(registry, record->session, record->context, &session);
+		if (!context && record->retired != SEGMENT_RETIRED) {
+			if (session)
+				session->is_broken = true;
+			continue; /* drop_segments() */
+		}
 		fd = store_take(registry->store, STORE_SEGMENT, record->serial);
 		/* one that was being freed is freed now; whoever asked for it asks again */
-		if (record->retired == SEGMENT_RETIRED || !context) {
-			if (session && record->retired != SEGMENT_RETIRED)
-				session->is_broken = true;
+		if (record->retired == SEGMENT_RETIRED) {
 			segment_drop(registry, i, fd);
 			continue;
 		}
@@ -344,6 +347,18 @@ static void restore_ranks(struct registry *registry)
 	}
 }
 
+/* Those without a context, now that their ranks are said to be dead: nothing that peers read from them counts (P4). */
+static void drop_segments(struct registry *registry)
+{
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_SEGMENT); i++) {
+		const struct record_segment *record = records_get(registry->records, RECORD_SEGMENT, i);
+		struct session *session;
+
+		if (record && !context_find(registry, record->session, record->context, &session))
+			segment_drop(registry, i, store_take(registry->store, STORE_SEGMENT, record->serial));
+	}
+}
+
 /* What belongs to ranks that are not there goes with them. */
 static void restore_channels(struct registry *registry)
 {
@@ -424,6 +439,7 @@ void registry_restore(struct registry *registry)
 	restore_notifies(registry);
 	restore_comms(registry);
 	restore_ranks(registry);
+	drop_segments(registry);
 	lazy_restore(registry);
 	restore_channels(registry);
 	restore_threads(registry);

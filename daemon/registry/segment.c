@@ -234,6 +234,8 @@ int segment_restore(struct context *context, uint32_t index, int fd)
 	segment->record = index;
 	segment->memory = (struct segment_memory){ take_fd(&owned_fd), base, record->bytes };
 	segment->charged = record->bytes;
+	/* who has asked the process before is not known */
+	segment->is_mapped = segment->kind == SEGMENT_DEVICE || segment->kind == SEGMENT_HOST;
 	r = segment->kind == SEGMENT_NOTIFY ? notifies_adopt(context, segment, &segment->charged) : 0;
 	if (r < 0) {
 		memfd_unmap(base, record->bytes);
@@ -294,10 +296,23 @@ void segment_orphan(struct segment *segment)
 	atomic_store_explicit(&record->retired, SEGMENT_ORPHAN, memory_order_release);
 }
 
+/* Ranks that are not alive say so themselves. */
+static void peers_lose(const struct segment *segment)
+{
+	list_for_each(struct rank, rank, &segment->context->ranks, link)
+		/*
+		 * seq_cst: a peer that still finds the old number after a copy of its own has copied before the memory goes (P4)
+		 */
+		atomic_fetch_add_explicit(&rank->comm->view.region->members[rank->rank].retired, 1, memory_order_seq_cst);
+}
+
 void segment_retire_words(struct segment *segment)
 {
 	struct session *session = segment->context->session;
 
+	/* first: the next process would not do it for what it finds retired */
+	if (segment->is_mapped)
+		peers_lose(segment);
 	/* the next process must not find it whole: offers in it fail then as they do now */
 	segment_record_retired(segment);
 	/*

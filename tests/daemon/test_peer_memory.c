@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of peers that clients map to copy from it themselves: which, who. */
+/* Memory of peers that clients map to copy from it themselves: which, who, and what they hear when it goes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +14,11 @@
 #include "tests/support/test.h"
 
 #define FEATURES (HCCLD_FEATURE_DIRECT | HCCLD_FEATURE_MEMORY | HCCLD_FEATURE_RESOURCES)
+
+static uint32_t retired(const struct scene *scene, uint32_t rank)
+{
+	return atomic_load(&scene->region->members[rank].retired);
+}
 
 /* The cause; *@ret_fd, if not NULL, is the descriptor of a success. */
 static uint32_t map_peer(struct raw_client *client, uint64_t rank, uint32_t peer, uint64_t segment, int *ret_fd)
@@ -285,5 +290,69 @@ TEST_TIMEOUT(a_mapping_costs_nobody, 60)
 	for (uint32_t i = 0; i < 70000; i++)
 		check_eq_uint(map_peer(&scene.clients[0], scene.ranks[0], 1, segment, NULL), 0);
 	check_eq_uint(raw_free_memory(&scene.clients[0], scene.contexts[0], NULL), free_bytes);
+	scene_stop(&scene);
+}
+
+/* ---- what peers have mapped goes ---- */
+
+/* The owner's rank says so before the memory goes, in each communicator that it is in, and only then. */
+TEST_TIMEOUT(retired_counts_what_peers_have_mapped, 60)
+{
+	struct scene scene, other;
+	struct raw_client *owner = &scene.clients[1];
+	uint64_t mapped[2], unmapped, lazy;
+
+	scene_start(&scene, 2, FEATURES);
+	other = scene;
+	scene_join(&other);
+	for (uint32_t i = 0; i < 2; i++) {
+		mapped[i] = raw_allocate(owner, scene.contexts[1], 4096, NULL);
+		check_eq_uint(map_peer(&scene.clients[0], scene.ranks[0], 1, mapped[i], NULL), 0);
+	}
+	unmapped = raw_allocate(owner, scene.contexts[1], 4096, NULL);
+	raw_free(owner, unmapped);
+	check_eq_uint(retired(&scene, 1), 0);
+	raw_free(owner, mapped[0]);
+	check_eq_uint(retired(&scene, 1), 1);
+	check_eq_uint(retired(&other, 1), 1);
+	check_eq_uint(retired(&scene, 0), 0);
+	/* the next process takes all that can be mapped for mapped, but not what it has made itself */
+	unmapped = raw_allocate(owner, scene.contexts[1], 4096, NULL);
+	lazy = allocate(owner, scene.contexts[1], HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__DEVICE, scene.ranks[1]);
+	scene_kill_worker();
+	check_eq_uint(retired(&scene, 1), 1);
+	raw_free(owner, lazy);
+	check_eq_uint(retired(&scene, 1), 1);
+	raw_free(owner, mapped[1]);
+	check_eq_uint(retired(&scene, 1), 2);
+	raw_free(owner, unmapped);
+	check_eq_uint(retired(&scene, 1), 3);
+	raw_free(owner, raw_allocate(owner, scene.contexts[1], 4096, NULL));
+	check_eq_uint(retired(&scene, 1), 3);
+	munmap(other.region, comm_region_size(2));
+	scene_stop(&scene);
+}
+
+/* A device that is reset: its ranks have left when its memory goes. */
+TEST(ranks_have_left_when_their_memory_goes)
+{
+	struct scene scene;
+	uint64_t segment;
+	int fd;
+	unsigned char *own;
+	const unsigned char *seen;
+
+	scene_start(&scene, 2, FEATURES);
+	segment = raw_allocate(&scene.clients[1], scene.contexts[1], 4096, (void **)&own);
+	own[9] = 9;
+	check_eq_uint(map_peer(&scene.clients[0], scene.ranks[0], 1, segment, &fd), 0);
+	seen = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	check(seen != MAP_FAILED);
+	close(fd);
+	raw_close_context(&scene.clients[1], scene.contexts[1]);
+	check_eq_uint(atomic_load(&scene.region->members[1].word), MEMBER_LEFT);
+	check_eq_int(seen[9], 0);
+	munmap((void *)seen, 4096);
+	munmap(own, 4096);
 	scene_stop(&scene);
 }
