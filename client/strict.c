@@ -67,30 +67,16 @@ static void line_add_number(struct line *line, uint64_t number, unsigned int bas
 /* As loss_text(), which is not for signal handlers. */
 static void line_add_loss(struct line *line, const struct hccld_loss *loss)
 {
-	switch (loss->kind) {
-	case LOSS_FREED:
-		line_add(line, "has freed it");
-		break;
-	case LOSS_CLOSED:
-		line_add(line, "has closed its end of the channel");
-		break;
-	case LOSS_LEFT:
-		line_add(line, "has destroyed the communicator");
-		break;
-	case LOSS_RESET:
-		line_add(line, "has reset the device that it was on");
-		break;
-	case LOSS_ENDED:
-		line_add(line, "has ended");
-		if (loss->exit < 0 || !WIFSIGNALED(loss->exit))
-			break;
-		line_add(line, " (killed by signal ");
-		line_add_number(line, (uint64_t)WTERMSIG(loss->exit), 10);
-		line_add(line, ")");
-		break;
-	default:
-		line_add(line, "has freed it or ended");
-	}
+	const char *word = loss_word(loss->kind);
+
+	if (!word)
+		word = loss->kind == LOSS_FREED ? "has freed it" : "has freed it or ended";
+	line_add(line, word);
+	if (loss->kind != LOSS_ENDED || loss->exit < 0 || !WIFSIGNALED(loss->exit))
+		return;
+	line_add(line, " (killed by signal ");
+	line_add_number(line, (uint64_t)WTERMSIG(loss->exit), 10);
+	line_add(line, ")");
 }
 
 /* "of the HCCL buffer of rank 1", "of registered memory "tag" of rank 1": that is on none of this process's devices. */

@@ -148,21 +148,34 @@ void exit_text(int32_t exit, char *buffer, size_t size)
 		snprintf(buffer, size, "ended");
 }
 
+const char *loss_word(uint32_t loss)
+{
+	switch (loss) {
+	case LOSS_CLOSED:
+		return "has closed its end of the channel";
+	case LOSS_LEFT:
+		return "has destroyed the communicator";
+	case LOSS_RESET:
+		return "has reset the device that it was on";
+	case LOSS_ENDED:
+		return "has ended";
+	default:
+		return NULL;
+	}
+}
+
 void loss_text(uint32_t loss, int32_t exit, const char *freed, char *buffer, size_t size)
 {
+	const char *word = loss_word(loss);
 	char how[64];
 
 	exit_text(exit, how, sizeof(how));
-	if (loss == LOSS_ENDED && exit != -1)
-		snprintf(buffer, size, "has ended (%s)", how);
+	if (!word)
+		snprintf(buffer, size, loss == LOSS_FREED ? "has %s it" : "has %s it or ended", freed);
+	else if (loss == LOSS_ENDED && exit != -1)
+		snprintf(buffer, size, "%s (%s)", word, how);
 	else
-		snprintf(buffer, size, loss == LOSS_FREED   ? "has %s it"
-				       : loss == LOSS_CLOSED ? "has closed its end of the channel"
-				       : loss == LOSS_LEFT   ? "has destroyed the communicator"
-				       : loss == LOSS_RESET  ? "has reset the device that it was on"
-				       : loss == LOSS_ENDED  ? "has ended"
-							     : "has %s it or ended",
-			 freed);
+		snprintf(buffer, size, "%s", word);
 }
 
 void fault_memory_text(const struct fault *fault, char *buffer, size_t size)

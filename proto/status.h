@@ -115,6 +115,12 @@ enum loss {
 };
 
 /*
+ * "has closed its end of the channel", "has ended": of the one whose it is. NULL: freed, or not known, for which there are several words.
+ * Safe in a signal handler.
+ */
+const char *loss_word(uint32_t loss);
+
+/*
  * "has freed it", "has closed its end of the channel", "has ended (killed by signal 9)": of the one whose it is. @freed: what that is called
  * ("freed", "destroyed").
  */
