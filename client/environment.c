@@ -54,6 +54,18 @@ static int number_read(char *(*lookup)(const char *name), const struct number *n
 	return 0;
 }
 
+/* The values of those that are set into @values. */
+static int numbers_read(char *(*lookup)(const char *name), const struct number *numbers, size_t count, uint64_t *values)
+{
+	for (size_t i = 0; i < count; i++) {
+		int r = number_read(lookup, &numbers[i], &values[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* Milliseconds in 32 bits: 49 days stand for more. */
 static uint32_t milliseconds(uint64_t seconds)
 {
@@ -70,7 +82,7 @@ static struct hccld_environment environment_default(void)
 	};
 }
 
-static int numbers_read(char *(*lookup)(const char *name), struct hccld_environment *environment)
+static int own_read(char *(*lookup)(const char *name), struct hccld_environment *environment)
 {
 	static const struct number numbers[] = {
 		{ "HCCL_CONNECT_TIMEOUT", 120, 7200, "s" },
@@ -89,13 +101,10 @@ static int numbers_read(char *(*lookup)(const char *name), struct hccld_environm
 				   false,
 				   false,
 				   0 };
+	int r = numbers_read(lookup, numbers, COUNT, values);
 
-	for (int i = 0; i < COUNT; i++) {
-		int r = number_read(lookup, &numbers[i], &values[i]);
-
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	environment->connect_timeout_ms = values[CONNECT_MS] ? (uint32_t)values[CONNECT_MS]
 							     : milliseconds(values[CONNECT]);
 	environment->is_connect_ms = values[CONNECT_MS];
@@ -125,13 +134,10 @@ static int others_check(char *(*lookup)(const char *name))
 	};
 	enum { TRAFFIC_CLASS, COUNT = sizeof(numbers) / sizeof(numbers[0]) };
 	uint64_t values[COUNT] = { 0 };
+	int r = numbers_read(lookup, numbers, COUNT, values);
 
-	for (int i = 0; i < COUNT; i++) {
-		int r = number_read(lookup, &numbers[i], &values[i]);
-
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	if (values[TRAFFIC_CLASS] % 4 == 0)
 		return 0;
 	return hccld_error(CAUSE_ENVIRONMENT, "environment variable %s is \"%" PRIu64 "\"; expected a multiple of 4 from 0 to 255",
@@ -205,7 +211,7 @@ int hccld_environment_read(char *(*lookup)(const char *name),
 			   struct hccld_environment *ret_environment)
 {
 	struct hccld_environment environment = environment_default();
-	int r = numbers_read(lookup, &environment);
+	int r = own_read(lookup, &environment);
 
 	if (r == 0)
 		r = others_check(lookup);
