@@ -275,21 +275,15 @@ static const struct channel *first_missing(const struct wait *wait)
 static Hccld__Control__Waiting *wait_message(struct request *request, const struct wait *wait, const struct channel *channel)
 {
 	const struct comm *comm = channel->rank->comm;
-	Hccld__Control__Waiting *message = request_alloc(request, sizeof(*message));
+	Hccld__Control__Waiting *message =
+		query_waiting_new(request, wait->session, comm, channel->rank->rank, (clock_now_ns() - wait->since_ns) / 1000000);
 	char buffer[HCCLD_TEXT_MAX];
 	struct text text;
 
 	if (!message)
 		return NULL;
-	hccld__control__waiting__init(message);
-	message->comm = comm->id;
-	message->comm_name = (char *)comm->name;
-	message->rank = channel->rank->rank;
-	message->pid = (uint32_t)wait->session->view.pid;
-	message->process = wait->session->process;
 	message->peer = channel->peer;
 	message->peer_pid = (uint32_t)atomic_load_explicit(&comm->view.region->members[channel->peer].pid, memory_order_relaxed);
-	message->age_ms = (clock_now_ns() - wait->since_ns) / 1000000;
 	message->channels = wait->missing;
 	text_init(&text, buffer, sizeof(buffer));
 	text_add(&text, "HcclChannelAcquire: ");

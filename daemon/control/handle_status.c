@@ -71,27 +71,39 @@ static bool is_slow_kernel(const struct waiting *waiting)
 	       !process_is_stopped(waiting->session->view.pid);
 }
 
-Hccld__Control__Waiting *query_waiting(struct request *request, const struct waiting *waiting)
+Hccld__Control__Waiting *query_waiting_new(struct request *request, const struct session *session, const struct comm *comm, uint32_t rank,
+					   uint64_t age_ms)
 {
 	Hccld__Control__Waiting *message = request_alloc(request, sizeof(*message));
+
+	if (!message)
+		return NULL;
+	hccld__control__waiting__init(message);
+	if (comm) {
+		message->comm = comm->id;
+		message->comm_name = (char *)comm->name;
+		message->rank = rank;
+	}
+	message->pid = (uint32_t)session->view.pid;
+	message->process = (char *)session->process;
+	message->age_ms = age_ms;
+	return message;
+}
+
+Hccld__Control__Waiting *query_waiting(struct request *request, const struct waiting *waiting)
+{
+	Hccld__Control__Waiting *message = query_waiting_new(request, waiting->session, waiting->related, waiting->rank, waiting->age_ms);
 	char buffer[HCCLD_TEXT_MAX];
 	struct text text;
 
 	if (!message)
 		return NULL;
-	hccld__control__waiting__init(message);
 	if (waiting->related) {
-		message->comm = waiting->related->id;
-		message->comm_name = (char *)waiting->related->name;
-		message->rank = waiting->rank;
 		message->peer = waiting->peer == UINT32_MAX ? 0 : waiting->peer;
 		message->peer_pid = (uint32_t)waiting->peer_pid;
 	}
-	message->pid = (uint32_t)waiting->session->view.pid;
-	message->process = (char *)waiting->session->process;
 	message->direction = waiting->direction;
 	message->bytes = waiting->bytes;
-	message->age_ms = waiting->age_ms;
 	message->stream = waiting->stream;
 	message->task = waiting->kind;
 	message->event = waiting->event;

@@ -30,23 +30,15 @@ static const struct cores *orphan_at(const struct registry *registry, uint32_t i
 static Hccld__Control__Waiting *orphan_message(struct request *request, const struct cores *cores)
 {
 	const struct rank *rank = cores->rank ? session_rank(cores->session, cores->rank) : NULL;
-	Hccld__Control__Waiting *message = request_alloc(request, sizeof(*message));
+	Hccld__Control__Waiting *message = query_waiting_new(request, cores->session, rank ? rank->comm : NULL, rank ? rank->rank : 0,
+							     (clock_now_ns() - cores->since_ns) / 1000000);
 	char buffer[HCCLD_TEXT_MAX];
 	struct text text;
 
 	if (!message)
 		return NULL;
-	hccld__control__waiting__init(message);
-	if (rank) {
-		message->comm = rank->comm->id;
-		message->comm_name = (char *)rank->comm->name;
-		message->rank = rank->rank;
-	}
-	message->pid = (uint32_t)cores->session->view.pid;
-	message->process = cores->session->process;
 	message->task = TASK_HOST;
 	message->blocks = cores->count;
-	message->age_ms = (clock_now_ns() - cores->since_ns) / 1000000;
 	message->peer_posted = true;
 	text_init(&text, buffer, sizeof(buffer));
 	text_add(&text, "a host kernel of pid %d still runs on %" PRIu32 " vector cores of device %" PRIu32 ": its stream has gone before it ended",
