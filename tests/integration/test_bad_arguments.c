@@ -42,14 +42,6 @@ static void no_function(void)
 
 /* ---- what is right ---- */
 
-static void comm_new(HcclComm *ret_comm)
-{
-	HcclRootInfo root;
-
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, ret_comm));
-}
-
 static void objects_new(void)
 {
 	check_ok(aclrtSetDevice(0));
@@ -63,8 +55,8 @@ static void objects_new(void)
 	check_ok(aclrtCreateNotify(&objects.gone_notify, 0));
 	check_ok(aclrtDestroyNotify(objects.gone_notify));
 	objects.has_contexts = aclrtGetCurrentContext(&objects.context) == 0;
-	comm_new(&objects.comm);
-	comm_new(&objects.gone_comm);
+	objects.comm = job_alone();
+	objects.gone_comm = job_alone();
 	check_ok(HcclCommDestroy(objects.gone_comm));
 	objects.memory = job_memory(4096, 0);
 	(void)aclGetRecentErrMsg();

@@ -251,10 +251,8 @@ static void has_wrong_handles(struct job_rank *rank)
 	char **tags = NULL;
 	HcclComm alone;
 	HcclMemHandle handle = NULL;
-	HcclRootInfo root;
 
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, &alone));
+	alone = job_alone();
 	check_ok(HcclChannelAcquire(rank->comm, COMM_ENGINE_AIV, &desc, 1, &channel));
 	/* the peer's memory is not this rank's to register */
 	check_ok(HcclChannelGetHcclBuffer(rank->comm, channel, &buffer, &size));

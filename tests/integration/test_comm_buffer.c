@@ -24,17 +24,13 @@ static size_t free_memory(void)
 	return free;
 }
 
-/* A communicator of this rank alone; @config NULL: none. */
-static HcclComm alone(HcclCommConfig *config)
+static HcclComm alone_with(HcclCommConfig *config)
 {
 	HcclRootInfo root;
 	HcclComm comm;
 
 	check_ok(HcclGetRootInfo(&root));
-	if (config)
-		check_ok(HcclCommInitRootInfoConfig(1, &root, 0, config, &comm));
-	else
-		check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
+	check_ok(HcclCommInitRootInfoConfig(1, &root, 0, config, &comm));
 	return comm;
 }
 
@@ -64,8 +60,8 @@ static void is_one_piece(void)
 	size_t before;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone(NULL);
-	other = alone(NULL);
+	comm = job_alone();
+	other = job_alone();
 	memory = job_memory(4096, 3);
 	before = free_memory();
 	buffer = buffer_of(comm, &size);
@@ -104,7 +100,7 @@ static void refuses(void)
 	uint64_t size = 77;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone(NULL);
+	comm = job_alone();
 	check_fails(HcclGetHcclBuffer(NULL, &buffer, &size), HCCL_E_PTR, "comm is NULL");
 	check_fails(HcclGetHcclBuffer(comm, NULL, &size), HCCL_E_PTR, "buffer is NULL");
 	check_fails(HcclGetHcclBuffer(comm, &buffer, NULL), HCCL_E_PTR, "size is NULL");
@@ -117,7 +113,7 @@ static void refuses(void)
 	check_fails(HcclGetHcclBuffer(comm, &buffer, &size), HCCL_E_PARA, "ended when device 0 was reset");
 	check_ok(HcclCommDestroy(comm));
 	check_ok(aclrtSetDevice(0));
-	comm = alone(NULL);
+	comm = job_alone();
 	check_ok(HcclGetHcclBuffer(comm, &buffer, &size));
 	check_ok(aclrtResetDevice(0));
 	buffer = &comm;
@@ -140,18 +136,18 @@ static void has_size(void)
 	uint64_t size;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone(NULL);
+	comm = job_alone();
 	buffer_of(comm, &size)[2 * MIB - 1] = 1;
 	check_eq_uint(size, 2 * MIB);
 	HcclCommConfigInit(&config);
 	config.hcclBufferSize = 3;
 	check_ok(HcclCommDestroy(comm));
-	comm = alone(&config);
+	comm = alone_with(&config);
 	buffer_of(comm, &size);
 	check_eq_uint(size, 6 * MIB);
 	check_ok(HcclCommDestroy(comm));
 	config.hcclBufferSize = 0xfffffffe;
-	comm = alone(&config);
+	comm = alone_with(&config);
 	check_fails(HcclGetHcclBuffer(comm, (void **)&size, &size), HCCL_E_OOM, "hcclBufferSize");
 	check_ok(HcclCommDestroy(comm));
 }
@@ -197,7 +193,7 @@ static void costs_nothing(void)
 
 	check_ok(aclrtSetDevice(0));
 	for (uint32_t i = 0; i < MANY; i++)
-		comms[i] = alone(NULL);
+		comms[i] = job_alone();
 	before = free_memory();
 	for (uint32_t i = 0; i < MANY; i++) {
 		buffer_of(comms[i], &size);
@@ -234,8 +230,8 @@ static void overdraws(void)
 	uint64_t size;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone(NULL);
-	other = alone(NULL);
+	comm = job_alone();
+	other = job_alone();
 	buffer = buffer_of(comm, &size);
 	memset(buffer, 1, 80 * MIB);
 	check_eq_uint(free_memory(), 0);
@@ -263,8 +259,8 @@ static void overdraws_tenant(void)
 	uint64_t size;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone(NULL);
-	other = alone(NULL);
+	comm = job_alone();
+	other = job_alone();
 	memset(buffer_of(comm, &size), 1, 80 * MIB);
 	check_eq_uint(free_memory(), 0);
 	check_fails(aclrtMalloc(&memory, MIB, ACL_MEM_MALLOC_HUGE_FIRST), 207001, "memory_per_tenant");
@@ -323,7 +319,7 @@ static void goes_round(void)
 
 	check_ok(aclrtSetDevice(0));
 	for (uint32_t i = 0; i < ROUNDS; i++) {
-		HcclComm comm = alone(NULL);
+		HcclComm comm = job_alone();
 		unsigned char *buffer = buffer_of(comm, &size);
 
 		check_eq_uint(buffer[i % 100 * MIB], 0);
@@ -358,7 +354,7 @@ static void survives(void)
 	size_t before;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone(NULL);
+	comm = job_alone();
 	before = free_memory();
 	buffer = buffer_of(comm, &size);
 	memset(buffer, 5, 3 * MIB);
@@ -370,7 +366,7 @@ static void survives(void)
 	check_ok(aclrtMemset(buffer + 300 * MIB, MIB, 7, MIB));
 	check_eq_uint(free_memory(), before - 4 * MIB);
 	/* one that is asked for first after the kill */
-	second = alone(NULL);
+	second = job_alone();
 	buffer_of(second, &size)[0] = 1;
 	kill_daemon();
 	check_ok(HcclCommDestroy(comm));
@@ -411,7 +407,7 @@ static void comes_and_goes(void)
 
 	check_ok(aclrtSetDevice(0));
 	for (uint32_t i = 0; !before || !atomic_load(is_over); i++) {
-		comm = alone(NULL);
+		comm = job_alone();
 		buffer = buffer_of(comm, &size);
 		for (uint32_t page = 0; page < 20; page++)
 			check_eq_uint(buffer[page * MIB], 0);

@@ -24,16 +24,6 @@ static size_t free_memory(void)
 	return free;
 }
 
-static HcclComm alone(void)
-{
-	HcclRootInfo root;
-	HcclComm comm;
-
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
-	return comm;
-}
-
 static bool is_all(const unsigned char *memory, int value, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -55,7 +45,7 @@ static void keeps(void)
 	uint64_t size;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
+	comm = job_alone();
 	for (int engine = COMM_ENGINE_CPU; engine <= COMM_ENGINE_CCU; engine++) {
 		void *made = NULL;
 
@@ -123,8 +113,8 @@ static void are_separate(void)
 	bool is_new;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
-	other = alone();
+	comm = job_alone();
+	other = job_alone();
 	memset(longest, 'x', 255);
 	longest[255] = '\0';
 	first = obtain(comm, tag, COMM_ENGINE_CPU_TS, 64, &is_new);
@@ -164,8 +154,8 @@ static void refuses(void)
 	uint64_t size = 77;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
-	gone = alone();
+	comm = job_alone();
+	gone = job_alone();
 	check_ok(HcclCommDestroy(gone));
 	memset(too_long, 'x', 256);
 	too_long[256] = '\0';
@@ -227,7 +217,7 @@ static void is_not_freed(void)
 	uint64_t size;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
+	comm = job_alone();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		check_ok(HcclEngineCtxCreate(comm, "flags", COMM_ENGINE_AIV, sizes[i], &ctx));
 		check_fails(aclrtFree(ctx), ACL_ERROR_RT_PARAM_INVALID, "is the context \"flags\" of engine AIV of a communicator");
@@ -261,7 +251,7 @@ static void loses_its_device(void)
 	int word = 9;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
+	comm = job_alone();
 	check_ok(HcclEngineCtxCreate(comm, "t", COMM_ENGINE_AIV, 300000, &ctx));
 	check_ok(HcclEngineCtxCreate(comm, "t", COMM_ENGINE_CPU, 100, &host));
 	check_ok(aclrtResetDevice(0));
@@ -299,7 +289,7 @@ static void goes_round(void)
 	void *ctx;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
+	comm = job_alone();
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		char tag[16];
 
@@ -315,7 +305,7 @@ static void goes_round(void)
 	check_ok(HcclCommDestroy(comm));
 	/* what a communicator leaves goes with it */
 	for (uint32_t i = 0; i < ROUNDS / 10; i++) {
-		comm = alone();
+		comm = job_alone();
 		check_ok(HcclEngineCtxCreate(comm, "small", COMM_ENGINE_AIV, 4096, &ctx));
 		check_ok(HcclEngineCtxCreate(comm, "large", COMM_ENGINE_AIV, 300000, &ctx));
 		check_ok(HcclEngineCtxCreate(comm, "host", COMM_ENGINE_CCU, 4096, &ctx));
@@ -365,7 +355,7 @@ static void races(void)
 	pthread_t threads[THREADS];
 
 	check_ok(aclrtSetDevice(0));
-	shared.comm = alone();
+	shared.comm = job_alone();
 	for (uint32_t i = 0; i < THREADS; i++)
 		check_eq_int(pthread_create(&threads[i], NULL, race, NULL), 0);
 	for (uint32_t i = 0; i < THREADS; i++)
@@ -390,7 +380,7 @@ static void eats(uint32_t index, HcclRootInfo *root)
 	void *ctx;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
+	comm = job_alone();
 	job_meet();
 	eaten = (_Atomic uint32_t *)root;
 	for (uint32_t i = 0;; i++) {

@@ -32,16 +32,6 @@ static ThreadHandle thread_new(uint32_t notifies)
 	return thread;
 }
 
-static HcclComm comm_new(void)
-{
-	HcclRootInfo root;
-	HcclComm comm;
-
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
-	return comm;
-}
-
 static double now(void)
 {
 	struct timespec time;
@@ -295,7 +285,7 @@ static void timeouts(void)
 	double start;
 
 	check_ok(aclrtSetDevice(0));
-	comm = comm_new();
+	comm = job_alone();
 	check_ok(HcclGetCommName(comm, name));
 	check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 2, &thread));
 	check_ok(HcclDedicatedThreadAcquire(comm, HCCL_DED_THREAD_TYPE_AICPU_LAUNCH, 1, &dedicated));
@@ -387,7 +377,7 @@ static void batches(void)
 	HcclComm comm;
 
 	check_ok(aclrtSetDevice(0));
-	comm = comm_new();
+	comm = job_alone();
 	check_ok(HcclGetCommName(comm, name));
 	memory = job_memory(64, 4);
 	thread = thread_new(1);

@@ -152,16 +152,6 @@ TEST(links_have_the_protocol_of_the_device)
 	job_run(looks_950);
 }
 
-static HcclComm alone(void)
-{
-	HcclRootInfo root;
-	HcclComm comm;
-
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
-	return comm;
-}
-
 static void refuses_null(HcclComm comm)
 {
 	uint32_t *array, count = 1;
@@ -252,7 +242,7 @@ static void refuses(void)
 	HcclComm comm;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
+	comm = job_alone();
 	refuses_null(comm);
 	refuses_ranges(comm);
 	check_ok(HcclCommDestroy(comm));

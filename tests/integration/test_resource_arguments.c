@@ -20,16 +20,6 @@ static void settle(const struct job_rank *rank)
 	check_ok(aclrtSynchronizeStream(rank->stream));
 }
 
-static HcclComm alone(void)
-{
-	HcclRootInfo root;
-	HcclComm comm;
-
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
-	return comm;
-}
-
 static HcclChannelDesc desc_of(uint32_t peer, CommProtocol protocol)
 {
 	HcclChannelDesc desc;
@@ -154,7 +144,7 @@ static void in_order(void)
 	HcclComm comm;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
+	comm = job_alone();
 	threads_in_order(comm);
 	channels_in_order(comm);
 	memory_in_order(comm);
@@ -230,7 +220,7 @@ static void keeps_tags(void)
 	HcclComm comm;
 
 	check_ok(aclrtSetDevice(0));
-	comm = alone();
+	comm = job_alone();
 	for (uint32_t i = 0; i < TAGS; i++)
 		check_ok(HcclEngineCtxCreate(comm, tags[i], COMM_ENGINE_AICPU_TS, i + 1, &made));
 	for (uint32_t i = 0; i < TAGS; i++) {

@@ -390,18 +390,15 @@ static void has_handles(struct job_rank *rank)
 {
 	struct things t = things_new(rank);
 	HcclComm old, made;
-	HcclRootInfo root;
 	uint64_t size;
 	void *base;
 
 	has_other_kinds(&t);
 	settle(rank);
 	has_old_handles(&t);
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, &old));
+	old = job_alone();
 	check_ok(HcclCommDestroy(old));
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, &made));
+	made = job_alone();
 	check(made != old);
 	check_fails(HcclGetHcclBuffer(old, &base, &size), HCCL_E_PARA, "was destroyed");
 	check_fails(HcclThreadAcquire(old, COMM_ENGINE_CPU, 1, 1, &size), HCCL_E_PARA, "was destroyed");

@@ -24,16 +24,6 @@ static aclrtStream stream_of(ThreadHandle thread)
 	return stream;
 }
 
-static HcclComm comm_new(void)
-{
-	HcclRootInfo root;
-	HcclComm comm;
-
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
-	return comm;
-}
-
 /* The thread does work: by its own notifies, in order. */
 static void check_works(ThreadHandle thread, uint32_t notifies)
 {
@@ -57,8 +47,8 @@ static void acquire(void)
 	HcclComm comm, other;
 
 	check_ok(aclrtSetDevice(0));
-	comm = comm_new();
-	other = comm_new();
+	comm = job_alone();
+	other = job_alone();
 	check_fails(HcclThreadAcquire(NULL, COMM_ENGINE_CPU, 1, 1, threads), HCCL_E_PTR, "comm");
 	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 1, NULL), HCCL_E_PTR, "threads");
 	check_fails(HcclThreadAcquire(comm, COMM_ENGINE_RESERVED, 1, 1, threads), HCCL_E_PARA, "engine is -1");
@@ -117,8 +107,8 @@ static void streams(void)
 	check_ok(aclrtSetDevice(1));
 	check_ok(aclrtCreateStream(&elsewhere));
 	check_ok(aclrtSetDevice(0));
-	comm = comm_new();
-	comm2 = comm_new();
+	comm = job_alone();
+	comm2 = job_alone();
 	check_ok(aclrtCreateStream(&stream));
 	check_ok(aclrtCreateStream(&second));
 	check_fails(HcclThreadAcquireWithStream(NULL, COMM_ENGINE_CPU_TS, stream, 1, &thread), HCCL_E_PTR, "comm");
@@ -177,8 +167,8 @@ static void infos(void)
 	void *stream = NULL;
 
 	check_ok(aclrtSetDevice(0));
-	comm = comm_new();
-	comm2 = comm_new();
+	comm = job_alone();
+	comm2 = job_alone();
 	check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 1, &thread));
 	check_ok(HcclThreadAcquire(comm2, COMM_ENGINE_CPU, 1, 1, &other));
 	check_ok(HcommThreadAlloc(COMM_ENGINE_CPU, 1, notifies, &alone));
@@ -235,7 +225,7 @@ static void configs(void)
 	HcclComm comm;
 
 	check_ok(aclrtSetDevice(0));
-	comm = comm_new();
+	comm = job_alone();
 	check_ok(ThreadConfigInit(&config, 1));
 	config.notifyNumPerThread = 4;
 	check_fails(HcclThreadAcquireWithConfig(NULL, COMM_ENGINE_CPU, 1, THREAD_TYPE_TS, &config, threads), HCCL_E_PTR, "comm");
@@ -292,7 +282,7 @@ static void alone(void)
 
 	check_fails(HcommThreadAlloc(COMM_ENGINE_CPU, 1, notifies, threads), HCCL_E_RUNTIME, "aclrtSetDevice");
 	check_ok(aclrtSetDevice(0));
-	comm = comm_new();
+	comm = job_alone();
 	check_fails(HcommThreadAlloc(COMM_ENGINE_CPU, 1, NULL, threads), HCCL_E_PTR, "notifyNumPerThread");
 	check_fails(HcommThreadAlloc(COMM_ENGINE_CPU, 1, notifies, NULL), HCCL_E_PTR, "threads");
 	check_fails(HcommThreadAlloc(no_engine, 1, notifies, threads), HCCL_E_PARA, "engine");
@@ -343,7 +333,7 @@ static void leave_with_work(void)
 	check_ok(aclrtSetDevice(0));
 	memory = job_memory(8, 1);
 	for (int round = 0; round < 3; round++) {
-		comm = comm_new();
+		comm = job_alone();
 		check_ok(aclrtCreateStream(&stream));
 		check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 1, &own));
 		check_ok(HcclThreadAcquireWithStream(comm, COMM_ENGINE_CPU_TS, stream, 1, &wrapped));
@@ -378,7 +368,7 @@ static void destroy_while_waited(void)
 	HcclComm comm;
 
 	check_ok(aclrtSetDevice(0));
-	comm = comm_new();
+	comm = job_alone();
 	check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 1, &own));
 	check_ok(HcommThreadNotifyWaitOnThread(own, 0, 0));
 	check_eq_int(pthread_create(&destroyer, NULL, destroy_soon, comm), 0);
@@ -399,7 +389,7 @@ static void rounds(void)
 	size_t free, total, before;
 
 	check_ok(aclrtSetDevice(0));
-	comm = comm_new();
+	comm = job_alone();
 	for (int i = 0; i < 10000; i++) {
 		check_ok(HcommThreadAlloc(COMM_ENGINE_CPU, 2, notifies, threads));
 		if (i % 1000 == 0)
@@ -412,7 +402,7 @@ static void rounds(void)
 	check_eq_uint(free, before);
 	check_ok(HcclCommDestroy(comm));
 	for (int i = 0; i < 200; i++) {
-		comm = comm_new();
+		comm = job_alone();
 		check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 2, 32, threads));
 		check_works(threads[1], 32);
 		check_ok(HcclCommDestroy(comm));
@@ -466,7 +456,7 @@ static void taker(uint32_t index, HcclRootInfo *root)
 
 	(void)root;
 	check_ok(aclrtSetDevice((int32_t)(index % 8)));
-	comm = comm_new();
+	comm = job_alone();
 	/* of those that take at once each may have some of its four when none is left */
 	if (index == 0)
 		take(comm);
@@ -482,7 +472,7 @@ static void taker(uint32_t index, HcclRootInfo *root)
 			usleep(200);
 		if (turn != index)
 			continue;
-		comm = comm_new();
+		comm = job_alone();
 		check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 4, 1, threads));
 		check_works(threads[0], 1);
 		check_ok(HcclCommDestroy(comm));

@@ -75,16 +75,6 @@ static void run_all(void (*body)(void))
 	}
 }
 
-static HcclComm comm_new(void)
-{
-	HcclRootInfo root;
-	HcclComm comm;
-
-	check_ok(HcclGetRootInfo(&root));
-	check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
-	return comm;
-}
-
 static aclrtStream stream_of(ThreadHandle thread)
 {
 	void *stream;
@@ -100,7 +90,7 @@ static void survive(void)
 	const uint32_t notifies = 2;
 	ThreadHandle threads[2], wrapped, alone;
 	unsigned char *memory = job_memory(64, 5);
-	HcclComm comm = comm_new();
+	HcclComm comm = job_alone();
 	aclrtStream stream;
 
 	check_ok(aclrtCreateStream(&stream));
@@ -124,7 +114,7 @@ static void survive(void)
 	kill_daemon();
 	check_ok(aclrtDestroyStream(stream));
 	for (int i = 0; i < 20; i++) {
-		comm = comm_new();
+		comm = job_alone();
 		check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 8, 5, (ThreadHandle[8]){ 0 }));
 		check_ok(HcclCommDestroy(comm));
 	}
@@ -147,7 +137,7 @@ static void churn(void)
 
 	check_eq_int(pthread_create(&thread, NULL, killer, NULL), 0);
 	for (; !atomic_load(&is_over) || rounds < 100; rounds++) {
-		comm = comm_new();
+		comm = job_alone();
 		check_ok(HcommThreadAlloc(COMM_ENGINE_CPU, 3, notifies, threads));
 		check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 3, 5, of_comm));
 		check_ok(HcommThreadNotifyRecordOnThread(threads[0], of_comm[2], 4));
@@ -161,7 +151,7 @@ static void churn(void)
 	}
 	pthread_join(thread, NULL);
 	/* all that there may be can be had */
-	comm = comm_new();
+	comm = job_alone();
 	check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 8, 5, (ThreadHandle[8]){ 0 }));
 	check_ok(HcclCommDestroy(comm));
 }

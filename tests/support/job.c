@@ -148,6 +148,16 @@ void job_leave(struct job_rank *rank)
 	check_ok(HcclCommDestroy(rank->comm));
 }
 
+HcclComm job_alone(void)
+{
+	HcclRootInfo root;
+	HcclComm comm;
+
+	check_ok(HcclGetRootInfo(&root));
+	check_ok(HcclCommInitRootInfo(1, &root, 0, &comm));
+	return comm;
+}
+
 struct job_thread {
 	pthread_t id;
 	struct job_rank rank;

@@ -40,6 +40,8 @@ void job_ranks(uint32_t size, uint32_t device_count, void (*body)(struct job_ran
 /* The ranks of one process of job_run_processes: joins as @rank, or checks that it can. */
 struct job_rank job_join(const HcclRootInfo *root, uint32_t rank, uint32_t size, int32_t device);
 void job_leave(struct job_rank *rank);
+/* A communicator that has no rank but this one, on the current device. */
+HcclComm job_alone(void);
 
 /* Device memory of the current device, filled with @value. Freed with the process. */
 void *job_memory(uint64_t size, int value);
