@@ -5,7 +5,8 @@ This tree and the release before it, together: compat.py SOURCE BUILD VERSION [T
 
 Programs and libraries of the old release with the new daemon, new libraries with the old daemon, both hcclctl with both
 daemons, ranks of both kinds in one communicator, and an old daemon that is replaced under its keeper while a job runs.
-Programs are those of the old release's tests, compiled against its headers.
+Programs are those of the old release's tests, compiled against its headers. What a daemon lacks, and is asked for, is tried
+with the last one that lacked anything.
 """
 import contextlib
 import json
@@ -28,11 +29,13 @@ SCALE = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
 NEW_HCCLD, NEW_HCCLCTL, NEW_LIBRARIES = BUILD / "daemon/hccld", BUILD / "hcclctl/hcclctl", BUILD / "client"
 COMPILER = shlex.split(os.environ.get("CC", "cc"))
 OLD = None  # release.Release
+LACKING = None  # (hccld, version) of the last release that lacks what these tests ask for
 
 
 def setUpModule():
-    global OLD
+    global OLD, LACKING
     OLD = release.build(SOURCE, BUILD / "compat", VERSION)
+    LACKING = release.build_daemon_without(SOURCE, BUILD / "compat", "HCCLD_FEATURE_RESOURCES")
 
 
 def environment(directory, libraries, **more):
@@ -136,8 +139,9 @@ class Programs(Case):
     def test_new_libraries_with_the_old_daemon(self):
         self.run_all(OLD.hccld, NEW_LIBRARIES)
 
-    def test_what_the_old_daemon_lacks_is_told_by_name(self):
-        self.start(OLD.hccld)
+    def test_what_an_older_daemon_lacks_is_told_by_name(self):
+        hccld, version = LACKING
+        self.start(hccld)
         program = """if True:
             import ctypes, sys
             acl = ctypes.CDLL("libascendcl.so")
@@ -153,7 +157,7 @@ class Programs(Case):
             """
         _, out, _ = self.finish([self.spawn(sys.executable, NEW_LIBRARIES, "-c", program)])[0]
         for code, what in ((207000, "notifies"), (207000, "host kernels"), (5, "threads")):
-            self.assertRegex(out, rf"(?m)^{code} .*hccld {OLD.version}, which serves this process, has no {what}; update hccld")
+            self.assertRegex(out, rf"(?m)^{code} .*hccld {version}, which serves this process, has no {what}; update hccld")
         self.assertNotIn("called", out)
 
     def test_old_and_new_libraries_in_one_communicator(self):
@@ -201,12 +205,13 @@ class Tools(Case):
         self.look(NEW_HCCLCTL, OLD.hccld, OLD.libraries)
         self.assertIn(f"hccld {OLD.version} ", self.ctl(NEW_HCCLCTL, "version").stdout)
 
-    def test_what_the_old_daemon_lacks_is_refused_by_its_version(self):
-        self.start(OLD.hccld)
+    def test_what_an_older_daemon_lacks_is_refused_by_its_version(self):
+        hccld, version = LACKING
+        self.start(hccld)
         for command in ("resources", "resources --json", "notifies", "threads"):
             result = self.ctl(NEW_HCCLCTL, *command.split())
             self.assertEqual((result.returncode, result.stdout), (1, ""), command)
-            self.assertRegex(result.stderr, rf"hccld {OLD.version} does not (support|know)", command)
+            self.assertRegex(result.stderr, rf"hccld {version} does not (support|know)", command)
         self.assertEqual(self.ctl(NEW_HCCLCTL, "status").returncode, 0)
 
     def test_run_of_each_with_the_daemon_of_the_other(self):

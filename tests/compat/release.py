@@ -31,20 +31,36 @@ def version_of(source, commit):
     return re.search(r"version: '([^']+)'", text)[1]
 
 
-def find(source, version):
-    """(commit, version) of the last commit "release: ..." of another version than this tree's."""
+def releases(source):
+    """[(commit, version)] of the commits "release: ...", newest first."""
     try:
-        shallow = git(source, "rev-parse", "--is-shallow-repository").strip() == b"true"
         lines = git(source, "log", "--format=%H %s", "--extended-regexp", "--grep=^release: ").decode().splitlines()
     except (Missing, OSError) as error:
         raise Missing(f"the previous release is built from the history of git, and {source} has none ({error}); "
                       "test in a clone of the repository") from error
-    for line in lines:
-        commit, _, subject = line.partition(" ")
-        if subject.startswith("release: ") and version_of(source, commit) != version:
-            return commit, version_of(source, commit)
-    raise Missing(f"the history of {source} has no release before {version}"
-                  + ("; it is shallow: git fetch --unshallow" if shallow else ""))
+    commits = [line.partition(" ")[0] for line in lines if line.partition(" ")[2].startswith("release: ")]
+    return [(commit, version_of(source, commit)) for commit in commits]
+
+
+def missing(source, what):
+    is_shallow = git(source, "rev-parse", "--is-shallow-repository").strip() == b"true"
+    return Missing(f"the history of {source} has no release {what}" + ("; it is shallow: git fetch --unshallow" if is_shallow else ""))
+
+
+def find(source, version):
+    """(commit, version) of the last release of another version than this tree's."""
+    for commit, found in releases(source):
+        if found != version:
+            return commit, found
+    raise missing(source, f"before {version}")
+
+
+def find_without(source, feature):
+    """(commit, version) of the last release whose proto/feature.h does not name @feature."""
+    for commit, found in releases(source):
+        if feature.encode() not in git(source, "show", f"{commit}:proto/feature.h"):
+            return commit, found
+    raise missing(source, f"without {feature}")
 
 
 class Release:
@@ -73,25 +89,38 @@ def compile_programs(release):
             "-lhccl", "-lascendcl", "-pthread")
 
 
-def build(source, folder, version):
-    """The release, from @folder or newly built into it."""
-    commit, found = find(source, version)
-    directory = pathlib.Path(folder) / commit[:12]
+def make(source, directory, commit, targets, finish):
+    """Unpacks, compiles and calls finish(), unless that was done in @directory before."""
     directory.mkdir(parents=True, exist_ok=True)
-    release = Release(directory, found)
     with open(directory / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (directory / "done").exists():
-            return release
+            return
         for name in ("source", "build", "prefix"):
             shutil.rmtree(directory / name, ignore_errors=True)
-        release.source.mkdir()
+        (directory / "source").mkdir()
         archive = git(source, "archive", commit)
-        subprocess.run(["tar", "-x", "-C", release.source], input=archive, check=True)
-        run("meson", "setup", directory / "build", release.source, f"--prefix={directory}/prefix", "-Dtests=false", "-Ddebug=false",
-            "-Dverbs=disabled", "-Dsystemd=disabled")
-        run("ninja", "-C", directory / "build", "install")
-        compile_programs(release)
+        subprocess.run(["tar", "-x", "-C", directory / "source"], input=archive, check=True)
+        run("meson", "setup", directory / "build", directory / "source", f"--prefix={directory}/prefix", "-Dtests=false",
+            "-Ddebug=false", "-Dverbs=disabled", "-Dsystemd=disabled")
+        run("ninja", "-C", directory / "build", *targets)
+        finish()
         shutil.rmtree(directory / "build")
         (directory / "done").touch()
+
+
+def build(source, folder, version):
+    """The release before @version, from @folder or newly built into it."""
+    commit, found = find(source, version)
+    directory = pathlib.Path(folder) / commit[:12]
+    release = Release(directory, found)
+    make(source, directory, commit, ["install"], lambda: compile_programs(release))
     return release
+
+
+def build_daemon_without(source, folder, feature):
+    """(hccld, version) of the last release that has no @feature, as build() does."""
+    commit, found = find_without(source, feature)
+    directory = pathlib.Path(folder) / f"{commit[:12]}-daemon"
+    make(source, directory, commit, ["daemon/hccld"], lambda: shutil.copy(directory / "build/daemon/hccld", directory))
+    return directory / "hccld", found
