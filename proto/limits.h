@@ -61,6 +61,10 @@
 #define HCCLD_BATCH_SLOTS_MAX (HCCLD_STREAM_SLOTS / 4)	/* a task with more slots keeps its items in a side buffer */
 #define HCCLD_PAIR_SLOTS 16u		/* offers in flight of one ordered pair; a power of two */
 #define HCCLD_INLINE_MAX 40u		/* payload inside an offer */
+#define HCCLD_PAIR_WIDE_SLOTS 1024u	/* the same of a pair whose receiver lags far behind; a power of two */
+#define HCCLD_EAGER_MAX 8192u		/* payload in a slot of an eager pool */
+#define HCCLD_EAGER_SLOTS 32u		/* of the first pool of a rank; each further one has twice as many as the one before */
+#define HCCLD_EAGER_POOLS 7u		/* of a rank, at most: 4064 slots */
 
 /* executor */
 #define HCCLD_SMALL_COPY 32768u		/* copied at once; more becomes a transfer in slices */

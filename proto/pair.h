@@ -11,8 +11,13 @@
  *   P3  destination stores item.number = k, then posted = k; posted is rebuilt as max(received, numbers of the head tasks' items).
  *   P4  `received` = k (release) is the only commit of the receives up to k: their copies are done, then a fence, then abort word,
  *       source member, segment and `revoked` were found clear. Receive k is done iff received >= k. Send k is done iff received >= k, or tail >= k
- *       and its slot is inline.
+ *       and its slot is inline or eager.
  *   P5  a failed pair stays failed: the record, then failed = k (release): items with numbers >= k end with that cause.
+ *   P6  `wide` and `wide_from` are written once, in this order, while `wide_from` > tail: offers from that number on are in the wide ring,
+ *       and as many as it has slots may be in flight then. Who sees tail >= wide_from sees both.
+ *   P7  a slot of an eager pool is free iff its number is 0, or its pair has received that number, or failed at or before it, or its destination is
+ *       gone, or (for who owns the source's context) the pair's tail is below it. Its owner stores head.number = 0, peer, payload, number
+ *       (release), then the offer, then tail. A receiver reads the payload, then finds abort word, `failed` and `revoked` clear, then commits.
  */
 #pragma once
 
@@ -26,6 +31,7 @@
 enum offer_where {
 	OFFER_INLINE = 1,
 	OFFER_SEGMENT = 2,
+	OFFER_EAGER = 3,		/* feature direct: a copy in a pool of the communicator, which outlives its sender */
 };
 
 struct pair_offer {
@@ -40,6 +46,7 @@ struct pair_offer {
 			uint64_t segment;	/* id within the source's session */
 			uint64_t offset;
 		};
+		uint64_t place;		/* of OFFER_EAGER: bytes from the first pair ring of the communicator on, as if all extents were one */
 	};
 };
 static_assert(sizeof(struct pair_offer) == 64, "one line");
@@ -50,6 +57,9 @@ struct pair_ring {
 	_Atomic uint64_t sent;		/* newest number given to a send */
 	_Atomic uint64_t revoked;	/* offers up to here are no longer valid */
 	_Atomic uint64_t wants;
+	_Atomic uint64_t wide_from;	/* first number whose offer is in the wide ring; 0: none */
+	_Atomic uint32_t wide;		/* 1 + number of the pair ring in whose place the wide ring begins */
+	uint32_t reserved_source;
 	/* destination's line */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t received;
 	_Atomic uint64_t posted;	/* newest number given to a receive */
@@ -63,3 +73,40 @@ struct pair_ring {
 	_Alignas(HCCLD_CACHE_LINE) struct pair_offer slots[HCCLD_PAIR_SLOTS];
 };
 static_assert(sizeof(struct pair_ring) == 64 * (5 + HCCLD_PAIR_SLOTS), "no holes");
+
+/*
+ * What a pair is given when its receiver lags far behind. It lies in an extent of its own, and has the numbers of as many pair rings as would
+ * be in its place, so that one number names each place in the extents of a communicator.
+ */
+struct pair_wide {
+	struct pair_offer slots[HCCLD_PAIR_WIDE_SLOTS];
+};
+
+/* Of one rank, for what it sends; in an extent of its own, as above. A rank may have several. */
+#define EAGER_MAGIC 0x45414752u		/* "EAGR" */
+
+struct eager_head {
+	_Atomic uint64_t number;	/* of the pair; 0: free */
+	_Atomic uint32_t peer;		/* destination */
+	uint32_t reserved;
+};
+
+struct eager_pool {
+	uint32_t magic;
+	uint32_t rank;			/* source */
+	uint32_t slot_count;
+	uint32_t reserved;
+	_Alignas(HCCLD_CACHE_LINE) struct eager_head heads[];	/* [slot_count], then the payloads, each HCCLD_EAGER_MAX bytes */
+};
+
+static inline uint64_t eager_payload_offset(uint32_t slot_count, uint32_t slot)
+{
+	uint64_t heads = sizeof(struct eager_pool) + slot_count * (uint64_t)sizeof(struct eager_head);
+
+	return (heads + HCCLD_CACHE_LINE - 1) / HCCLD_CACHE_LINE * HCCLD_CACHE_LINE + slot * (uint64_t)HCCLD_EAGER_MAX;
+}
+
+static inline uint64_t eager_pool_size(uint32_t slot_count)
+{
+	return eager_payload_offset(slot_count, slot_count);
+}
