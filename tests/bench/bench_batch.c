@@ -36,7 +36,6 @@ static uint32_t own_rank, rank_count, maximum_calls;
 static HcclComm comm;
 static aclrtStream stream;
 static HcclSendRecvItem *batch;
-static uint32_t batch_count;
 
 #define MUST(call)                                                                                                                     \
 	do {                                                                                                                           \
@@ -52,16 +51,15 @@ void contender_prepare(const struct workload_item *items, uint32_t count)
 {
 	free(batch);
 	batch = calloc(count, sizeof(*batch));
-	batch_count = count;
 	for (uint32_t i = 0; i < count; i++)
 		batch[i] = (HcclSendRecvItem){
 			items[i].sends ? HCCL_SEND : HCCL_RECV, items[i].buffer, items[i].size, HCCL_DATA_TYPE_INT8, items[i].peer,
 		};
 }
 
-void contender_batch(void)
+void contender_batch(uint32_t first, uint32_t count)
 {
-	MUST(HcclBatchSendRecv(batch, batch_count, comm, stream));
+	MUST(HcclBatchSendRecv(batch + first, count, comm, stream));
 	MUST(aclrtSynchronizeStream(stream));
 }
 

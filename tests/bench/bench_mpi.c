@@ -13,27 +13,25 @@
 
 static MPI_Request *requests;
 static const struct workload_item *batch;
-static uint32_t batch_count;
 
 void contender_prepare(const struct workload_item *items, uint32_t count)
 {
 	free(requests);
 	requests = calloc(count, sizeof(*requests));
 	batch = items;
-	batch_count = count;
 }
 
-void contender_batch(void)
+void contender_batch(uint32_t first, uint32_t count)
 {
-	for (uint32_t i = 0; i < batch_count; i++) {
-		const struct workload_item *item = &batch[i];
+	for (uint32_t i = 0; i < count; i++) {
+		const struct workload_item *item = &batch[first + i];
 
 		if (item->sends)
 			MPI_Isend(item->buffer, (int)item->size, MPI_BYTE, (int)item->peer, 0, MPI_COMM_WORLD, &requests[i]);
 		else
 			MPI_Irecv(item->buffer, (int)item->size, MPI_BYTE, (int)item->peer, 0, MPI_COMM_WORLD, &requests[i]);
 	}
-	MPI_Waitall((int)batch_count, requests, MPI_STATUSES_IGNORE);
+	MPI_Waitall((int)count, requests, MPI_STATUSES_IGNORE);
 }
 
 void contender_barrier(void)
@@ -71,7 +69,7 @@ static void scale(const char *name, int rank, int size)
 				.buffer = buffers[sends] + 64 * d,
 			};
 	contender_prepare(items, n);
-	contender_batch();
+	contender_batch(0, n);
 	contender_barrier();
 	now = measure_now_ns();
 	pss = measure_pss_kib(0);

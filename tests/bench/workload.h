@@ -4,8 +4,10 @@
  * whole. Patterns, calibration, timing, check of the data and the output line are the same for all; a contender supplies the functions
  * contender_*.
  *
- * A case is PATTERN:SIZE:ITEMS, SIZE in bytes with k or m. Patterns: pair (rank ^ 1, both ways), ring (receive from the previous, send to
- * the next), mesh (to and from every other rank). ITEMS per peer and direction.
+ * A case is PATTERN[!]:SIZE[:ITEMS], SIZE in bytes with k or m, ITEMS per peer and direction. Patterns: pp (even ranks send a batch, rank ^ 1
+ * answers with one), uni (even ranks to rank ^ 1), pair (rank ^ 1, both ways), ring (receive from the previous, send to the next), mesh (to and
+ * from every other rank). !: fresh data: before each batch the sender writes to every cache line but the first and the last, which is not timed;
+ * else the receiver's cache may have old copies of data that never change, which flatters whoever copies once.
  */
 #pragma once
 
@@ -29,10 +31,10 @@ struct workload {
 	uint32_t repetitions;
 };
 
-/* What follows is called with these items until the next call. */
+/* The items that batches are made of until the next call. */
 void contender_prepare(const struct workload_item *items, uint32_t count);
-/* Posts all items and returns when all are done. */
-void contender_batch(void);
+/* Posts @count items from @first on and returns when all are done. */
+void contender_batch(uint32_t first, uint32_t count);
 void contender_barrier(void);
 /* Rank 0's value; the largest value. */
 uint64_t contender_broadcast(uint64_t value);
