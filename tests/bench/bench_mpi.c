@@ -4,9 +4,12 @@
  * mpirun bench_mpi scale: as bench_scale.
  */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "measure.h"
 #include "workload.h"
@@ -80,26 +83,35 @@ static void scale(const char *name, int rank, int size)
 		       start ? (double)(now - strtoull(start, NULL, 10)) / 1e6 : 0.0, (double)sum / 1024);
 }
 
+/* Before MPI_Init() places memory and threads. */
+static void place(void)
+{
+	static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (getenv(names[i]))
+			measure_place((uint32_t)strtoul(getenv(names[i]), NULL, 10));
+}
+
 int main(int argc, char **argv)
 {
-	const char *ms = getenv("BENCH_MS"), *name = getenv("BENCH_NAME");
-	struct workload workload = {
-		.name = name ? name : "mpi", .repetition_ns = (ms ? strtoul(ms, NULL, 10) : 40) * 1000000ul, .repetitions = 3,
-	};
+	struct workload workload;
 	int rank, size, bad = 0;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	place();
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	workload.rank = (uint32_t)rank;
-	workload.size = (uint32_t)size;
+	workload_init(&workload, "mpi", (uint32_t)rank, (uint32_t)size, argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "scale") == 0) {
 		scale(workload.name, rank, size);
 	} else {
-		workload.area = workload_area(workload.size, argc - 1, argv + 1);
 		for (int i = 0; i < 2; i++) {
-			workload.areas[i] = malloc(workload.area);
-			memset(workload.areas[i], 0, workload.area);
+			workload.areas[i] = mmap(NULL, workload.area, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			if (workload.areas[i] == MAP_FAILED)
+				MPI_Abort(MPI_COMM_WORLD, 1);
+			measure_populate(workload.areas[i], workload.area);
 		}
 		bad = workload_run(&workload, argc - 1, argv + 1);
 	}

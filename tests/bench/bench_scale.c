@@ -52,6 +52,7 @@ static int run_rank(struct meeting *meeting, uint32_t rank, uint32_t size)
 	HcclComm comm;
 	char *memory;
 
+	measure_place(rank);
 	MUST(aclrtSetDevice((int32_t)(rank % DEVICES)));
 	if (rank == 0) {
 		MUST(HcclGetRootInfo(&meeting->root));

@@ -82,7 +82,7 @@ static uint32_t peer_count(const struct workload_case *c, uint32_t size)
 	return c->pattern == MESH ? size - 1 : 1;
 }
 
-size_t workload_area(uint32_t size, int case_count, char **cases)
+static size_t area_of(uint32_t size, int case_count, char **cases)
 {
 	size_t area = 4096;
 
@@ -292,6 +292,16 @@ static uint64_t case_run(const struct workload *w, const struct workload_case *c
 	free(latencies);
 	free(course.items);
 	return wrong;
+}
+
+void workload_init(struct workload *workload, const char *name, uint32_t rank, uint32_t size, int case_count, char **cases)
+{
+	const char *other_name = getenv("BENCH_NAME"), *ms = getenv("BENCH_MS");
+
+	*workload = (struct workload){
+		.name = other_name ? other_name : name, .rank = rank, .size = size, .area = area_of(size, case_count, cases),
+		.repetition_ns = (ms ? strtoul(ms, NULL, 10) : 40) * 1000000ul, .repetitions = 3,
+	};
 }
 
 int workload_run(const struct workload *workload, int case_count, char **cases)
