@@ -14,7 +14,7 @@ help:
 	@echo 'make check        all checks: builds, tests, sanitizers, lint, model (below 20 minutes)'
 	@echo 'make check-quick  release build, unit and integration tests, lint (below 4 minutes)'
 	@echo 'make check-long   all of it, and what takes hours'
-	@echo 'make bench        latency, rate and bandwidth, beside Open MPI where it is installed'
+	@echo 'make bench        latency, rate, bring-up, beside Open MPI and MPICH where installed'
 	@echo 'make build        the release build, in $(release)'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]  into any directory, without root'
 	@echo 'make deb          Debian packages, in build/deb'
