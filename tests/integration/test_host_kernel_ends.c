@@ -7,12 +7,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "hccld/host_kernel.h"
+#include "tests/support/hcclctl.h"
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/worker.h"
@@ -47,29 +47,6 @@ static void spin_for_ever(uint32_t block, uint32_t blocks, void *args)
 static void add_one(uint32_t block, uint32_t blocks, void *args)
 {
 	atomic_fetch_add(*(_Atomic uint32_t **)args, 1);
-}
-
-/* Output of `hcclctl @arguments`, until @part is in it. */
-static void expect(const char *arguments, const char *part)
-{
-	char command[512], text[16384];
-	const char *hcclctl = getenv("HCCLCTL_BINARY");
-
-	check_ptr(hcclctl);
-	snprintf(command, sizeof(command), "%s %s", hcclctl, arguments);
-	for (int i = 0; i < 500; i++) {
-		FILE *pipe = popen(command, "r");
-		size_t size;
-
-		check_ptr(pipe);
-		size = fread(text, 1, sizeof(text) - 1, pipe);
-		text[size] = '\0';
-		pclose(pipe);
-		if (strstr(text, part))
-			return;
-		usleep(20000);
-	}
-	check_str_contains(text, part);
 }
 
 static void await(_Atomic uint32_t *count, uint32_t wanted)
@@ -254,23 +231,23 @@ TEST_TIMEOUT(hcclctl_shows_a_host_kernel_that_spins, 60)
 	pid = process_start(spin);
 	await(&shared->ready, 1);
 	snprintf(text, sizeof(text), "of pid %d waits for a host kernel of 4 blocks: it has run for", (int)pid);
-	expect("waiting --json", text);
-	expect("waiting --json", "\"operation\":\t\"host-kernel\"");
-	expect("waiting --json", "\"blocks\":\t4");
-	expect("streams --json", text);
-	expect("streams --json", "\"head\":\t\"host-kernel\"");
-	expect("status", "a host kernel of 4 blocks has been running for");
+	hcclctl_expect("waiting --json", text);
+	hcclctl_expect("waiting --json", "\"operation\":\t\"host-kernel\"");
+	hcclctl_expect("waiting --json", "\"blocks\":\t4");
+	hcclctl_expect("streams --json", text);
+	hcclctl_expect("streams --json", "\"head\":\t\"host-kernel\"");
+	hcclctl_expect("status", "a host kernel of 4 blocks has been running for");
 	/* the largest that is queued */
-	expect("--json resources", "\"vector_cores\":\t48,\n\t\t\t\"vector_cores_total\":\t48");
+	hcclctl_expect("--json resources", "\"vector_cores\":\t48,\n\t\t\t\"vector_cores_total\":\t48");
 	snprintf(text, sizeof(text), "\"processes\":\t[{\n\t\t\t\"pid\":\t%d", (int)pid);
-	expect("--json resources", text);
+	hcclctl_expect("--json resources", text);
 	kill(pid, SIGSTOP);
 	snprintf(text, sizeof(text), "process %d is stopped", (int)pid);
-	expect("waiting --json", text);
+	hcclctl_expect("waiting --json", text);
 	kill(pid, SIGKILL);
 	process_end(pid, SIGKILL);
 	process_end(process_start(take_all), 0);
-	expect("--json resources", "\"processes\":\t[]");
+	hcclctl_expect("--json resources", "\"processes\":\t[]");
 	check_eq_int(private_daemon_stop(&daemon), 0);
 }
 
@@ -423,11 +400,11 @@ static void check_orphan(pid_t pid)
 	char text[160];
 
 	process_end(process_start(launch_the_rest), 0);
-	expect("resources", "3 (3: stream gone)");
-	expect("--json resources", "\"vector_cores\":\t3,\n\t\t\t\"vector_cores_total\":\t48");
-	expect("--json resources", "\"vector_cores\":\t3,\n\t\t\t\"vector_cores_stream_gone\":\t3");
+	hcclctl_expect("resources", "3 (3: stream gone)");
+	hcclctl_expect("--json resources", "\"vector_cores\":\t3,\n\t\t\t\"vector_cores_total\":\t48");
+	hcclctl_expect("--json resources", "\"vector_cores\":\t3,\n\t\t\t\"vector_cores_stream_gone\":\t3");
 	snprintf(text, sizeof(text), "a host kernel of pid %d still runs on 3 vector cores of device 0: its stream has gone", (int)pid);
-	expect("waiting --json", text);
+	hcclctl_expect("waiting --json", text);
 }
 
 enum then { ENDS, ENDS_AFTER_RESTART, IS_KILLED };
@@ -454,8 +431,8 @@ static void orphan(void (*end)(aclrtStream stream), enum then then)
 		atomic_store(&shared->gate, 1);
 	}
 	process_end(process_start(launch_all), 0);
-	expect("--json resources", "\"processes\":\t[]");
-	expect("waiting --json", "\"waiting\":\t[]");
+	hcclctl_expect("--json resources", "\"processes\":\t[]");
+	hcclctl_expect("waiting --json", "\"waiting\":\t[]");
 	if (then != IS_KILLED) {
 		atomic_store(&shared->gate, 2);
 		process_end(pid, 0);

@@ -18,6 +18,7 @@
 #include "hccl/hccl_channel.h"
 #include "hccl/hccl_res.h"
 #include "hccld/host_kernel.h"
+#include "tests/support/hcclctl.h"
 #include "tests/support/job.h"
 
 enum { SIZE = 4, COUNT = 3000, EPOCHS = 15, NOTIFIES = 2 };
@@ -331,25 +332,6 @@ TEST_TIMEOUT(host_kernels_over_a_mesh_of_processes, 120)
 
 static _Atomic uint32_t *is_seen; /* shared by the processes */
 
-/* In the output of `hcclctl @arguments`, some time. */
-static void expect(const char *arguments, const char *part)
-{
-	char command[512], text[16384];
-
-	snprintf(command, sizeof(command), "%s %s", getenv("HCCLCTL_BINARY"), arguments);
-	for (int i = 0; i < 1000; i++) {
-		FILE *pipe = popen(command, "r");
-
-		check_ptr(pipe);
-		text[fread(text, 1, sizeof(text) - 1, pipe)] = '\0';
-		pclose(pipe);
-		if (strstr(text, part))
-			return;
-		usleep(20000);
-	}
-	check_str_contains(text, part);
-}
-
 static void die_in_the_middle(uint32_t index, HcclRootInfo *shared)
 {
 	struct step step = { .mesh = { .rank = index }, .epoch = 1 };
@@ -370,10 +352,10 @@ static void die_in_the_middle(uint32_t index, HcclRootInfo *shared)
 	check_ok(HccldLaunchHostKernel(reduce, SIZE, &step, sizeof(step), rank.stream));
 	if (index == 0) {
 		snprintf(text, sizeof(text), "of pid %d waits for a host kernel of 4 blocks of rank 0 of communicator ", (int)getpid());
-		expect("waiting --json", text);
-		expect("waiting --json", ", and may wait for rank 2 (pid ");
-		expect("status", "stuck: stream ");
-		expect("status", "whose process has ended");
+		hcclctl_expect("waiting --json", text);
+		hcclctl_expect("waiting --json", ", and may wait for rank 2 (pid ");
+		hcclctl_expect("status", "stuck: stream ");
+		hcclctl_expect("status", "whose process has ended");
 		atomic_store(is_seen, 1);
 	}
 	while (!atomic_load(is_seen))
