@@ -21,8 +21,9 @@
 using u8 = uint8_t;
 
 /* ---- shared words; + c = one per context ---- */
-enum { IDLE, LEFT, CLIENT, ENGINE, SLEEP, PARKED };	/* values of ST */
-static const char *const state_names[] = {"IDLE", "LEFT", "CLIENT", "ENGINE", "SLEEP", "PARKED"};
+enum { IDLE, LEFT, CLIENT, ENGINE, SLEEP, PARKED, PATIENT, HELD };	/* values of ST */
+static const char *const state_names[] = {"IDLE", "LEFT", "CLIENT", "ENGINE", "SLEEP", "PARKED", "PATIENT", "HELD"};
+enum { DEEP, PATROL, DOZE };	/* values of AWAKE: waits for the eventfd; looks at the bits; waits for it, but not for long */
 enum {
 	ST = 0,		/* owner and attention word */
 	NEWS = 2,	/* futex word all threads of the context sleep on */
@@ -36,14 +37,15 @@ enum {
 	DEAD = 20,	/* member word, written by the daemon */
 	TAIL = 22, RECV = 23,	/* pair ring */
 	SRC = 24, DST = 28,	/* + message * 2 + half */
-	AWAKE = 32, EVFD = 33,	/* engine: on patrol; its eventfd */
+	AWAKE = 32, EVFD = 33,	/* engine: does it look; its eventfd */
 	GOT = 34,	/* ghost: receives the application was told of */
-	ASLEEP = 35,	/* + c: state may be SLEEP or PARKED; on a line of its own, all that peers read of a busy context */
+	ASLEEP = 35,	/* + c: state may be SLEEP, PARKED or HELD; on a line of its own, all that peers read of a busy context */
 	TAILS2 = 37, COMP2 = 38,	/* streams=2: a second stream of context 1, tasks without a peer */
+	DECL = 39,	/* ghost, bit c * 2 + message - 1: a client has declined it */
 	NMEM = 40
 };
 
-enum { PA, PB, PE, PB2, PK, NP };	/* sender, receiver, engine, second thread of the receiver, control */
+enum { PA, PB, PE, PB2, PK, PW, NP };	/* sender, receiver, engine, second thread of the receiver, control, copy worker */
 
 /* Program counters, by the function that executes them. */
 #define PCS_APPLICATION(x) \
@@ -53,16 +55,18 @@ enum { PA, PB, PE, PB2, PK, NP };	/* sender, receiver, engine, second thread of 
 	x(YT) x(YTB) x(YTC) x(YO) x(YO1) x(YO2) x(YO3)
 #define PCS_ADVANCE(x) \
 	x(V0) x(V0B) x(V0C) x(V1) x(V1B) x(V2) x(V_OFFER) x(V_SRING) x(V_SCHK) x(V_COPY0) x(V_COPY1) x(V_RECV) x(V_RRING) \
-	x(V_COMP) x(V_ERR) x(V_WAKE)
+	x(V_COMP) x(V_ERR) x(V_WAKE) x(V_OUT)
 #define PCS_RING(x) \
 	x(R0) x(R0B) x(R1) x(R1B) x(R1S) x(R1C) x(R1D) x(R2) x(R2B) x(R2C) x(R2D) x(W0) x(W1) x(W2)
 #define PCS_LEAVE(x) x(L0) x(L1) x(L2) x(L2B) x(L3) x(L3B) x(L4) x(L5) x(L5B) x(L6) x(L7)
-#define PCS_ENGINE(x) x(E0) x(E1) x(E2) x(E2B) x(E3) x(E4) x(E4B) x(E5) x(E6) x(E7) x(E8) x(E9)
+#define PCS_ENGINE(x) x(E0) x(E1) x(E2) x(E2B) x(E3) x(E4) x(E4B) x(E5) x(E6) x(E7) x(E8) x(E9) \
+	x(ED5) x(ED6) x(ED8) x(ES0) x(ES1) x(ES2)
 #define PCS_RESTART(x) \
 	x(ER_DRAIN) x(ER_AW) x(ER_C) x(ER_CNT) x(ER_ADV) x(ER_LEAVE) x(ER_CAS) x(ER_BIT) x(ER_NEWS) x(ER_WAKE) x(ER_NEXT)
 #define PCS_CONTROL(x) x(K1) x(K1C) x(K2) x(K3) x(K4) x(K5)
-#define PCS(x) x(END) x(GONE) x(KWAIT) PCS_APPLICATION(x) PCS_WAIT(x) PCS_ADVANCE(x) PCS_RING(x) PCS_LEAVE(x) \
-	PCS_ENGINE(x) PCS_RESTART(x) PCS_CONTROL(x)
+#define PCS_WORKER(x) x(C0) x(C1) x(C2)
+#define PCS(x) x(END) x(C_FREE) x(C_DONE) x(GONE) x(KWAIT) PCS_APPLICATION(x) PCS_WAIT(x) PCS_ADVANCE(x) PCS_RING(x) PCS_LEAVE(x) \
+	PCS_ENGINE(x) PCS_RESTART(x) PCS_CONTROL(x) PCS_WORKER(x)
 #define ENUM(name) name,
 #define NAME(name) #name,
 enum { PCS(ENUM) };
@@ -82,15 +86,18 @@ using States = std::vector<State>;
 
 /* ---- configuration ---- */
 static int messages = 1, sync_a = 1, sync_b = 1, second = 0, streams = 1, heartbeat = 0, timeouts = 0;
-static int engine_only = 0, lazy = 0, crashes = 1;
-static bool steady, trace, engine_dies, death, stop;
+static int engine_only = 0, lazy = 0, crashes = 1, copies = 0, after = 0;
+static std::string declined = "none";
+static bool steady, dozes, trace, engine_dies, death, stop;
 static int victim;
 static std::string bug = "none", violation;
 static bool wakes_seen;
 static bool is_bug(const char *name) { return bug == name; }
 
 /* ---- memory ---- */
-static bool is_free(u8 st) { return st != CLIENT && st != ENGINE; }
+/* May a client thread take it? The engine: may it? */
+static bool is_free(u8 st) { return st != CLIENT && st != ENGINE && (st != HELD || is_bug("held-take")); }
+static bool is_for_engine(u8 st) { return st == LEFT || st == PATIENT || st == HELD; }
 static u8 buffer(u8 base, u8 k, u8 half) { return base + ((sync_a && sync_b) ? 0 : (k - 1) * 2) + half; }
 /* The stream that client thread @p submits to and waits for. */
 static bool is_second_stream(int p) { return p == PB2 && streams == 2; }
@@ -136,6 +143,8 @@ static bool undone(const State &s, int p, u8 c)
 {
 	return ld(s, p, TAILS + c) > ld(s, p, COMP + c) || undone2(s, p, c);
 }
+/* Slices of it are with the copy worker. */
+static bool is_out(const State &s, u8 c) { return c == 1 && s.pr[PW].pc != C_FREE; }
 static bool can_progress(const State &s, int p, u8 c)
 {
 	u8 n = ld(s, p, COMP + c) + 1;
@@ -144,11 +153,11 @@ static bool can_progress(const State &s, int p, u8 c)
 	if (ld(s, p, TAILS + c) < n)
 		return false;
 	u8 seq = ld(s, p, SEQ + c * 2 + n - 1);
-	if (!seq || ld(s, p, DEAD + 1 - c))
+	if (!seq || (ld(s, p, DEAD + 1 - c) && !(p == PE && is_out(s, c))))
 		return true;
 	if (c == 0)
 		return ld(s, p, TAIL) < seq || ld(s, p, RECV) >= seq;
-	return ld(s, p, TAIL) >= seq;
+	return ld(s, p, TAIL) >= seq && (p != PE || !is_out(s, c));
 }
 static bool take(State &s, int p, u8 c, u8 from)
 {
@@ -183,13 +192,17 @@ static bool step_application(State &s, int p, Proc &q, u8 *m)
 	bool drained = q.nbuf == 0, ok;
 
 	switch (q.pc) {
-	case M_WR0: if (!st(s, p, buffer(SRC, q.k, 0), q.k)) return false; q.pc = M_WR1; break;
+	case M_WR0:
+		if (after && !m[COMP2]) return false;
+		if (!st(s, p, buffer(SRC, q.k, 0), q.k)) return false;
+		q.pc = M_WR1; break;
 	case M_WR1: if (!st(s, p, buffer(SRC, q.k, 1), q.k)) return false; q.pc = M_SUB; break;
 	case M_SUB: if (!st(s, p, own_tail(p, c), q.k)) return false; q.pc = M_SUB1; break;
 	case M_SUB1:
 		if (!drained && !is_bug("submit-fence")) return false;
 		q.t = ld(s, p, ST + c);
 		if (engine_only && q.t == LEFT && !is_bug("submit-trusts-left")) { q.t = 0; call(q, L5, M_AFTER); }
+		else if (q.t == HELD && !is_bug("held-take") && !is_bug("held-submit")) { q.t = 0; call(q, L5, M_AFTER); }
 		else if (engine_only ? q.t == IDLE || q.t == PARKED : is_free(q.t)) q.pc = M_SUB2;
 		else { q.t = 0; q.pc = M_AFTER; }
 		break;
@@ -238,6 +251,7 @@ static bool step_wait(State &s, int p, Proc &q, u8 *m, States &out)
 		if (ok) call(q, V0, Y3); else q.pc = Y0;
 		break;
 	case Y3:
+		if (q.t == HELD && ld(s, p, own_comp(p, c)) < q.k) { call(q, L0, Y0); break; }
 		if (ld(s, p, own_comp(p, c)) >= q.k) { q.pc = Y3L; break; }
 		if (can_progress(s, p, c)) { State other = s; call(other.pr[p], V0, Y3); out.push_back(other); }
 		if (steady) return false;
@@ -306,6 +320,24 @@ static bool step_wait(State &s, int p, Proc &q, u8 *m, States &out)
 	return true;
 }
 
+/*
+ * A client's executor meets what it does not do: it gives the context to the engine (q.t, until it leaves). The engine keeps it that way
+ * until a task is completed: so nobody declines the same head twice.
+ */
+static void decline(State &s, Proc &q)
+{
+	u8 bit = 1 << (q.c * 2 + s.mem[COMP + q.c]);
+
+	if (streams == 1 && !engine_dies) {
+		if (s.mem[DECL] & bit) violation = "a client declines what one has declined before";
+		s.mem[DECL] |= bit;
+	}
+	q.t = HELD;
+	ret(q);
+}
+/* Does the client thread @p decline what it would do now: @what, of the first message? */
+static bool is_declined(int p, const char *what, u8 seq) { return p != PE && seq <= 1 && declined == what; }
+
 /* Executor: advance context c (owned) until it is blocked. */
 static bool step_advance(State &s, int p, Proc &q)
 {
@@ -321,7 +353,10 @@ static bool step_advance(State &s, int p, Proc &q)
 		if (ld(s, p, TAILS + c) < n) { ret(q); break; }
 		q.pc = ld(s, p, SEQ + c * 2 + n - 1) ? V2 : V1;
 		break;
-	case V0C: if (!st(s, p, COMP2, ld(s, p, COMP2) + 1)) return false; q.pc = V_WAKE; break;
+	case V0C:
+		if (is_declined(p, "second", 0)) { decline(s, q); break; }
+		if (!st(s, p, COMP2, ld(s, p, COMP2) + 1)) return false;
+		q.t = 0; q.pc = V_WAKE; break;
 	case V1:	/* pair_seq before the counter */
 		n = ld(s, p, COMP + c) + 1;
 		if (!st(s, p, SEQ + c * 2 + n - 1, ld(s, p, CNT + c) + 1)) return false;
@@ -329,15 +364,29 @@ static bool step_advance(State &s, int p, Proc &q)
 	case V1B: if (!st(s, p, CNT + c, ld(s, p, CNT + c) + 1)) return false; q.pc = V2; break;
 	case V2:
 		seq = ld(s, p, SEQ + c * 2 + ld(s, p, COMP + c));
-		if (c == 0) q.pc = ld(s, p, TAIL) < seq ? V_OFFER : V_SCHK;
-		else if (ld(s, p, TAIL) >= seq) q.pc = ld(s, p, RECV) >= seq ? V_RRING : V_COPY0;
-		else if (ld(s, p, DEAD + 0)) q.pc = V_ERR;
+		if (c == 0) {
+			if (ld(s, p, TAIL) >= seq) q.pc = V_SCHK;
+			else if (is_declined(p, "send", seq)) decline(s, q);
+			else q.pc = V_OFFER;
+		}
+		else if (ld(s, p, RECV) >= seq) q.pc = V_RRING;
+		else if (p == PE && is_out(s, c)) ret(q);
+		else if (is_declined(p, "wait", seq)) decline(s, q);
+		else if (ld(s, p, TAIL) >= seq) {
+			if (is_declined(p, "receive", seq)) decline(s, q);
+			else q.pc = p == PE && copies ? V_OUT : V_COPY0;
+		}
+		else if (ld(s, p, DEAD + 0)) { if (p == PE) q.pc = V_ERR; else decline(s, q); }
 		else ret(q);
 		break;
+	case V_OUT:	/* to the copy worker: a queue within the daemon, with a lock */
+		if (q.nbuf) return false;
+		s.pr[PW].k = ld(s, p, SEQ + 2 + ld(s, p, COMP + c)); s.pr[PW].c = c; s.pr[PW].pc = C0;
+		ret(q); break;
 	case V_OFFER: if (!st(s, p, TAIL, ld(s, p, SEQ + ld(s, p, COMP + c)))) return false; q.pc = V_SRING; break;
 	case V_SCHK:
 		if (ld(s, p, RECV) >= ld(s, p, SEQ + ld(s, p, COMP + c))) q.pc = V_COMP;
-		else if (ld(s, p, DEAD + 1)) q.pc = V_ERR;
+		else if (ld(s, p, DEAD + 1)) { if (p == PE) q.pc = V_ERR; else decline(s, q); }
 		else ret(q);
 		break;
 	case V_COPY0: case V_COPY1:
@@ -347,7 +396,7 @@ static bool step_advance(State &s, int p, Proc &q)
 		q.pc = half ? V_RECV : V_COPY1; break;
 	case V_RECV: if (!st(s, p, RECV, ld(s, p, SEQ + 2 + ld(s, p, COMP + c)))) return false; q.pc = V_RRING; break;
 	case V_ERR: if (!st(s, p, ERR + c, 1)) return false; q.pc = V_COMP; break;
-	case V_COMP: if (!st(s, p, COMP + c, ld(s, p, COMP + c) + 1)) return false; q.pc = V_WAKE; break;
+	case V_COMP: if (!st(s, p, COMP + c, ld(s, p, COMP + c) + 1)) return false; q.t = 0; q.pc = V_WAKE; break;
 	}
 	return true;
 }
@@ -367,6 +416,7 @@ static bool step_ring(State &s, int p, Proc &q, u8 *m)
 		switch (ld(s, p, ST + o)) {
 		case SLEEP: q.pc = R1; break;
 		case PARKED: q.pc = R2; break;
+		case HELD: if (is_bug("held-no-ring")) ret(q); else q.pc = is_bug("held-ring-left") ? R2 : R2B; break;
 		default: ret(q);
 		}
 		break;
@@ -377,9 +427,11 @@ static bool step_ring(State &s, int p, Proc &q, u8 *m)
 	case R1S: if (!drained) return false; q.pc = m[SLP + o] || is_bug("ring-trusts-sleep") ? R1C : R2C; break;
 	case R1C: m[NEWS + o]++; q.pc = R1D; break;
 	case R1D: futex_wake(s, o); ret(q); break;
-	case R2: if (!drained) return false; if (m[ST + o] == PARKED) { m[ST + o] = LEFT; q.pc = R2B; } else q.pc = R0B; break;
+	case R2: if (!drained) return false; 
+		if (m[ST + o] == PARKED || (m[ST + o] == HELD && is_bug("held-ring-left"))) { m[ST + o] = LEFT; q.pc = R2B; } else q.pc = R0B;
+		break;
 	case R2B: if (!set_bit(s, p, o)) return false; q.pc = R2C; break;
-	case R2C: if (ld(s, p, AWAKE)) ret(q); else q.pc = R2D; break;
+	case R2C: if (ld(s, p, AWAKE) == PATROL) ret(q); else q.pc = R2D; break;
 	case R2D: m[EVFD] = 1; wakes_seen = true; ret(q); break;
 
 	case W0: if (!drained && !is_bug("wake-fence")) return false; if (ld(s, p, SLP + c)) q.pc = W1; else ret(q); break;
@@ -387,6 +439,19 @@ static bool step_ring(State &s, int p, Proc &q, u8 *m)
 	case W2: futex_wake(s, c); ret(q); break;
 	}
 	return true;
+}
+
+/* How @p leaves context c. */
+static u8 leave_kind(const State &s, int p, const Proc &q)
+{
+	u8 c = q.c;
+
+	if (p == PE && is_out(s, c) && !is_bug("out-parked")) return HELD;
+	if (!undone(s, p, c)) return IDLE;
+	if (q.t == HELD && !(p == PE && is_bug("held-forgotten"))) return HELD;
+	if (!engine_only && ld(s, p, SLP + c)) return SLEEP;
+	if (p == PE) return PARKED;
+	return q.sp && q.ret[q.sp - 1] == M_AFTER ? PATIENT : LEFT;
 }
 
 /* L0..L4: give the context up (R4). L5..L7: a context that is LEFT gets the engine's attention (R4, R5). */
@@ -397,19 +462,21 @@ static bool step_leave(State &s, int p, Proc &q, u8 *m)
 
 	switch (q.pc) {
 	case L0:
-		if (!undone(s, p, c)) q.t = IDLE;
-		else if (!engine_only && ld(s, p, SLP + c)) q.t = SLEEP;
-		else q.t = p == PE ? PARKED : LEFT;
+		q.t = leave_kind(s, p, q);
 		q.pc = p == PE && !is_bug("bit-after-park") ? L1 : L2;
 		break;
 	case L1: if (!drained) return false; m[BIT + c] = 0; q.pc = L2; break;
 	case L2:
-		if ((q.t == SLEEP || q.t == PARKED) && !is_bug("asleep-missing") && !st(s, p, ASLEEP + c, 1)) return false;
+		if ((q.t == SLEEP || q.t == PARKED || q.t == HELD) && !is_bug("asleep-missing") && !st(s, p, ASLEEP + c, 1)) return false;
 		q.pc = L2B; break;
 	case L2B: if (!st(s, p, ST + c, q.t)) return false; q.own = 0; q.pc = L3; break;
 	case L3:
 		if (!drained && !is_bug("leave-fence")) return false;
-		if (q.t == LEFT) { q.t = 0; q.pc = L5; break; }
+		if (q.t == LEFT || q.t == PATIENT || (q.t == HELD && p != PE)) {
+			if (q.t == PATIENT ? is_bug("patient-no-bit") : q.t == HELD && is_bug("decline-no-bit")) { q.t = 0; ret(q); break; }
+			if (q.t != PATIENT) q.t = 0;
+			q.pc = L5; break;
+		}
 		ok = can_progress(s, p, c) || (q.t == IDLE && undone(s, p, c));
 		if (ok && !is_bug("leave-rescan")) { q.pc = L4; break; }
 		q.t = 0;
@@ -419,14 +486,28 @@ static bool step_leave(State &s, int p, Proc &q, u8 *m)
 	case L4:
 		if (!drained) return false;
 		ok = take(s, p, c, q.t);
-		q.t = 0;
+		if (!ok || q.t != HELD) q.t = 0;
 		if (ok) call(q, V0, L0); else ret(q);
 		break;
 	case L5: q.pc = ld(s, p, BIT + c) ? L6 : L5B; break;
 	case L5B: if (!set_bit(s, p, c)) return false; q.pc = L6; break;
-	case L6: if (ld(s, p, AWAKE)) ret(q); else q.pc = L7; break;
+	case L6:	/* what is PATIENT can wait for an engine that dozes */
+		ok = ld(s, p, AWAKE) == PATROL || (ld(s, p, AWAKE) == DOZE && (q.t == PATIENT || is_bug("doze-left"))) ||
+		     (q.t == PATIENT && is_bug("patient-no-awake"));
+		q.t = 0;
+		if (ok) ret(q); else q.pc = L7;
+		break;
 	case L7: m[EVFD] = 1; wakes_seen = true; ret(q); break;
 	}
+	return true;
+}
+
+/* Is every context with a bit PATIENT? */
+static bool has_only_patient(const State &s, int p)
+{
+	for (u8 i = 0; i < 2; i++)
+		if (ld(s, p, BIT + i) && ld(s, p, ST + i) != PATIENT)
+			return false;
 	return true;
 }
 
@@ -434,36 +515,85 @@ static bool step_leave(State &s, int p, Proc &q, u8 *m)
 static bool step_engine(State &s, int p, Proc &q, u8 *m, States &out)
 {
 	u8 c = q.c;
-	bool drained = q.nbuf == 0;
+	bool drained = q.nbuf == 0, ok;
 
 	switch (q.pc) {
 	case E0:
 		for (u8 i = 0; i < 2; i++)
 			if (ld(s, p, BIT + i)) { State other = s; other.pr[p].c = i; other.pr[p].pc = E1; out.push_back(other); }
-		if (ld(s, p, BIT) || ld(s, p, BIT + 1) || steady) return false;
-		q.c = 0; q.pc = E5; break;
+		if (s.pr[PW].pc == C_DONE) {
+			State other = s;
+			other.pr[p].c = s.pr[PW].c; other.pr[p].pc = ES0; out.push_back(other);
+		}
+		if (steady) return false;
+		q.c = 0;
+		if (has_only_patient(s, p)) {
+			if (!ld(s, p, BIT) && !ld(s, p, BIT + 1)) q.pc = E5;
+			else q.pc = is_bug("patient-deep") ? E5 : ED5;
+			break;
+		}
+		return false;
 	case E1:
-		q.pc = ld(s, p, ST + c) == LEFT && !ld(s, p, DEAD + c) ? E2 : E3;
-		if (steady && !engine_only) q.pc = E0;
+		q.t = ld(s, p, ST + c);
+		q.pc = is_for_engine(q.t) && !ld(s, p, DEAD + c) ? E2 : E3;
+		if (q.pc == E3) q.t = 0;
+		if (steady && !engine_only) { q.t = 0; q.pc = E0; }
 		break;
-	case E2: if (!drained) return false; if (take(s, p, c, LEFT)) call(q, V0, E2B); else q.pc = E0; break;
+	case E2:
+		if (!drained) return false;
+		ok = take(s, p, c, q.t);
+		if (!ok || q.t != HELD) q.t = 0;	/* HELD: what a client has declined stays so until a task is completed */
+		if (ok) call(q, V0, E2B); else q.pc = E0;
+		break;
 	case E3: if (!drained) return false; m[BIT + c] = 0; q.pc = E4; break;
-	case E4: q.pc = ld(s, p, ST + c) == LEFT && !ld(s, p, DEAD + c) && !is_bug("bit-recheck") ? E4B : E0; break;
+	case E4: q.pc = is_for_engine(ld(s, p, ST + c)) && !ld(s, p, DEAD + c) && !is_bug("bit-recheck") ? E4B : E0; break;
 	case E4B: m[BIT + c] = 1; q.pc = E0; break;
-	case E5: if (!st(s, p, AWAKE, 0)) return false; q.pc = E6; break;
+	case E5: if (!st(s, p, AWAKE, DEEP)) return false; q.pc = E6; break;
 	case E6:
 		if (!drained && !is_bug("deep-fence")) return false;
-		q.pc = ld(s, p, BIT) || ld(s, p, BIT + 1) ? E7 : E8; break;
-	case E7: if (!st(s, p, AWAKE, 1)) return false; q.pc = E0; break;
+		ok = is_bug("patient-deep") ? !has_only_patient(s, p) : ld(s, p, BIT) || ld(s, p, BIT + 1);
+		q.pc = ok || s.pr[PW].pc == C_DONE ? E7 : E8; break;
+	case E7: if (!st(s, p, AWAKE, PATROL)) return false; q.pc = E0; break;
 	case E8:
 		if (m[EVFD]) { m[EVFD] = 0; q.pc = E7; break; }
 		if (!heartbeat) return false;
 		q.pc = E9; break;
 	case E9:	/* heartbeat: whatever is LEFT gets its bit back */
 		for (u8 i = 0; i < 2; i++)
-			if (m[ST + i] == LEFT && !m[DEAD + i]) m[BIT + i] = 1;
+			if (is_for_engine(m[ST + i]) && !m[DEAD + i]) m[BIT + i] = 1;
 		q.pc = E7; break;
+	/* it dozes: only what is PATIENT may rely on its time-out */
+	case ED5: if (!st(s, p, AWAKE, DOZE)) return false; q.pc = ED6; break;
+	case ED6:
+		if (!drained && !is_bug("doze-fence")) return false;
+		q.pc = has_only_patient(s, p) && s.pr[PW].pc != C_DONE ? ED8 : E7; break;
+	case ED8:
+		if (!m[EVFD] && m[ST] != PATIENT && m[ST + 1] != PATIENT && !heartbeat) return false;
+		m[EVFD] = 0; q.pc = heartbeat ? E9 : E7; break;
+	/* slices came back: commit; to their context the engine, the only one that may take what is HELD, has done nothing else */
+	case ES0:
+		if (!ld(s, p, DEAD + c) && !st(s, p, RECV, s.pr[PW].k)) return false;
+		q.pc = ld(s, p, DEAD + c) ? E0 : ES1;
+		s.pr[PW].pc = C_FREE; s.pr[PW].k = s.pr[PW].c = 0;
+		break;
+	case ES2: if (!is_bug("out-no-bit") && !set_bit(s, p, c)) return false; q.pc = E0; break;
 	}
+	return true;
+}
+
+/* Copies message k in two slices, then wakes the engine. */
+static bool step_worker(State &s, int p, Proc &q, u8 *m)
+{
+	u8 half = q.pc == C1;
+
+	if (q.pc == C2) {
+		if (q.nbuf) return false;
+		m[EVFD] = !is_bug("out-no-wake");
+		q.pc = C_DONE;
+		return true;
+	}
+	if (!st(s, p, buffer(DST, q.k, half), ld(s, p, buffer(SRC, q.k, half)))) return false;
+	q.pc = half ? C2 : C1;
 	return true;
 }
 
@@ -474,12 +604,13 @@ static bool step_restart(State &s, int p, Proc &q, u8 *m)
 	bool drained = q.nbuf == 0;
 
 	switch (q.pc) {
-	case ER_DRAIN: if (!drained) return false; q.pc = ER_AW; break;
-	case ER_AW: if (!st(s, p, AWAKE, 1)) return false; q.c = 0; q.pc = ER_C; break;
+	case ER_DRAIN: if (!drained || s.pr[PW].nbuf) return false; q.pc = ER_AW; break;
+	case ER_AW: if (!st(s, p, AWAKE, PATROL)) return false; q.c = 0; q.pc = ER_C; break;
 	case ER_C:
 		switch (ld(s, p, ST + c)) {
 		case ENGINE: q.own = c + 1; q.pc = ER_CNT; break;
-		case LEFT: q.pc = is_bug("restart-no-bit") ? ER_NEWS : ER_BIT; break;
+		case LEFT: case PATIENT: q.pc = is_bug("restart-no-bit") ? ER_NEWS : ER_BIT; break;
+		case HELD: q.pc = is_bug("restart-no-held") ? ER_NEWS : ER_BIT; break;
 		case SLEEP: case PARKED: q.pc = ER_CAS; break;
 		case IDLE:	/* the old engine may have died between its store of IDLE and its rescan */
 			q.pc = undone(s, p, c) && !is_bug("restart-trusts-idle") ? ER_CAS : ER_NEWS; break;
@@ -539,6 +670,7 @@ static void settle(Proc &q)
 		case V_RRING: call(q, R0, V_COMP); break;
 		case V_WAKE: call(q, W0, V0); break;
 		case E2B: call(q, L0, E0); break;
+		case ES1: call(q, R0, ES2); break;
 		case ER_ADV: call(q, V0, ER_LEAVE); break;
 		case ER_LEAVE: call(q, L0, ER_NEWS); break;
 		case ER_NEXT: if (q.c == 0) { q.c = 1; q.pc = ER_C; } else q.pc = E0; break;
@@ -568,7 +700,8 @@ static void step(const State &in, int p, States &out)
 	else if (pc < E0) r = step_leave(s, p, q, m);
 	else if (pc < ER_DRAIN) r = step_engine(s, p, q, m, out);
 	else if (pc < K1) r = step_restart(s, p, q, m);
-	else r = step_control(s, p, q, m);
+	else if (pc < C0) r = step_control(s, p, q, m);
+	else r = step_worker(s, p, q, m);
 	if (!r)
 		return;
 	settle(q);
@@ -599,8 +732,9 @@ static void crash_engine(const State &in, States &out)
 	State s = in;
 
 	s.engine_crashes--;
-	for (int p : {(int)PE, (int)PK}) {
+	for (int p : {(int)PE, (int)PK, (int)PW}) {
 		Proc &q = s.pr[p];
+		if (p == PW) { q.pc = C_FREE; q.k = q.c = 0; continue; }
 		if (p == PK && q.pc < K1 && q.sp == 0)
 			continue;
 		q.sp = q.t = q.v = q.own = 0;
@@ -627,12 +761,12 @@ static void crash_client(const State &in, States &out)
 	out.push_back(s);
 }
 
-/* SIGSTOP of a thread that sleeps, or (engine_only) is between its CAS to LEFT and the end of its submit. */
+/* SIGSTOP of a thread that sleeps, or is between its store of LEFT, PATIENT or HELD and the bit or the look at `awake`. */
 static void stop_client(const State &in, States &out)
 {
 	State s = in;
 	Proc &q = s.pr[victim];
-	bool submitting = engine_only && q.pc >= L5 && q.pc <= L7;
+	bool submitting = q.pc >= L5 && q.pc <= L7;
 
 	if (q.own || (!q.blocked && !submitting) || s.mem[TAILS + (victim == PA ? 0 : 1)] < messages)
 		return;
@@ -710,14 +844,17 @@ static bool parse(const std::string &a)
 {
 	static const struct { const char *key; int *value; } numbers[] = {
 		{"messages", &messages}, {"second", &second}, {"streams", &streams}, {"heartbeat", &heartbeat},
-		{"timeouts", &timeouts}, {"engine_only", &engine_only}, {"lazy", &lazy}, {"crashes", &crashes},
+		{"timeouts", &timeouts}, {"engine_only", &engine_only}, {"lazy", &lazy}, {"crashes", &crashes}, {"copies", &copies},
+		{"after", &after},
 	};
 	size_t eq = a.find('=');
 	std::string key = a.substr(0, eq), value = eq == std::string::npos ? "" : a.substr(eq + 1);
 
 	if (a == "steady") { steady = true; return true; }
+	if (a == "dozing") { steady = dozes = true; return true; }
 	if (a == "trace") { trace = true; return true; }
 	if (key == "bug") { bug = value; return true; }
+	if (key == "decline") { declined = value; return true; }
 	if (key == "crash") return parse_crash(value);
 	if (key == "sync" && value.size() == 2) { sync_a = value[0] == '1'; sync_b = value[1] == '1'; return true; }
 	for (auto &n : numbers)
@@ -733,7 +870,8 @@ static State first_state()
 	s.pr[PA].pc = M_WR0; s.pr[PA].k = 1;
 	s.pr[PB].pc = M_SUB; s.pr[PB].k = 1; s.pr[PB].c = 1;
 	s.pr[PE].pc = steady ? E0 : E8;
-	s.mem[AWAKE] = steady;
+	s.pr[PW].pc = C_FREE;
+	s.mem[AWAKE] = steady ? dozes ? DOZE : PATROL : DEEP;
 	s.mem[BIT] = s.mem[BIT + 1] = steady;
 	s.pr[PB2].pc = streams == 2 ? M_SUB : second ? Y0 : END; s.pr[PB2].k = 1; s.pr[PB2].c = 1;
 	s.pr[PK].pc = KWAIT;
