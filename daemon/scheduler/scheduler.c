@@ -3,9 +3,6 @@
  * The engine thread. Gears: busy (looks at the bits round after round, yields between empty rounds), deep (nothing for SPIN_NS:
  * `awake` = 0, sleeps on the eventfd, a heartbeat every HEARTBEAT_MS). Its path from a submission to a completion has no lock, no
  * allocation, no log and no system call but wake-ups.
- *
- * Between the threads: calls go in through a lock-free stack (pushed by control, taken as a whole here and turned round), come back
- * through another; events (liars, warnings) through a fixed ring with one writer and one reader.
  */
 #include "scheduler/scheduler.h"
 
@@ -20,6 +17,7 @@
 
 #include "scheduler/copier.h"
 #include "scheduler/guard.h"
+#include "scheduler/mail.h"
 #include "scheduler/wake.h"
 #include "proto/clock.h"
 #include "proto/yielding.h"
@@ -29,7 +27,6 @@
 #define CALLS_NS 500000	/* after which streams have their turn, though more calls wait */
 #define POLL_MS 2		/* between two looks at words in memory that streams wait for */
 #define TRANSFERS 4096u
-#define EVENTS 256u		/* a power of two */
 
 /*
  * Tenants get turns: in each pass the contexts of a tenant are looked at within its turn of steps; what it takes beyond is a debt. Alone it
@@ -39,14 +36,6 @@
 #define SHORT_TURN 64
 #define CROWDED_PASSES 4096u
 #define SHORT_SLICE 32768u	/* what the engine thread copies itself meanwhile */
-
-struct event {
-	bool is_liar;
-	const char *what;
-	uint64_t object;	/* session or communicator */
-	uint32_t source, destination;
-	uint8_t source_type, destination_type;
-};
 
 struct scheduler {
 	struct scheduler_options options;
@@ -59,8 +48,7 @@ struct scheduler {
 	struct scheduler_call *queue, *queue_last;	/* engine thread: in order */
 	_Atomic bool stop;
 	_Atomic uint64_t passes;
-	struct event events[EVENTS];
-	_Atomic uint32_t event_head, event_tail;	/* read by control, written by the engine thread */
+	struct event_ring events;
 	uint64_t worked_ns, beat_ns, polled_ns;
 	/* turns of tenants, engine thread */
 	uint64_t pass;
@@ -74,13 +62,9 @@ struct scheduler {
 
 static void scheduler_event(struct scheduler *scheduler, const struct event *event)
 {
-	uint32_t tail = atomic_load_explicit(&scheduler->event_tail, memory_order_relaxed);
-
-	if (tail - atomic_load_explicit(&scheduler->event_head, memory_order_acquire) == EVENTS)
-		return;	/* warnings may be lost; of liars the next beat tells again */
-	scheduler->events[tail % EVENTS] = *event;
-	atomic_store_explicit(&scheduler->event_tail, tail + 1, memory_order_release);
-	scheduler->options.notify(scheduler->options.data);
+	/* warnings may be lost; of liars the next beat tells again */
+	if (event_ring_put(&scheduler->events, event))
+		scheduler->options.notify(scheduler->options.data);
 }
 
 static void scheduler_liar(void *data, struct view_session *session, const char *what)
@@ -100,27 +84,6 @@ static void scheduler_type_mismatch(void *data, struct view_comm *comm, uint32_t
 }
 
 /* ---- calls ---- */
-
-static void call_push(_Atomic(struct scheduler_call *) *stack, struct scheduler_call *call)
-{
-	call->next = atomic_load_explicit(stack, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(stack, &call->next, call, memory_order_release, memory_order_relaxed))
-		;
-}
-
-static struct scheduler_call *call_take_all(_Atomic(struct scheduler_call *) *stack)
-{
-	struct scheduler_call *call = atomic_exchange_explicit(stack, NULL, memory_order_acquire), *in_order = NULL;
-
-	while (call) {
-		struct scheduler_call *next = call->next;
-
-		call->next = in_order;
-		in_order = call;
-		call = next;
-	}
-	return in_order;
-}
 
 static bool scheduler_run_calls(struct scheduler *scheduler)
 {
@@ -487,15 +450,11 @@ static void event_deliver(struct scheduler *scheduler, const struct event *event
 
 void scheduler_collect(struct scheduler *scheduler)
 {
-	uint32_t head = atomic_load_explicit(&scheduler->event_head, memory_order_relaxed);
 	struct scheduler_call *call;
+	struct event event;
 
-	while (head != atomic_load_explicit(&scheduler->event_tail, memory_order_acquire)) {
-		struct event event = scheduler->events[head % EVENTS];
-
-		atomic_store_explicit(&scheduler->event_head, ++head, memory_order_release);
+	while (event_ring_take(&scheduler->events, &event))
 		event_deliver(scheduler, &event);
-	}
 	call = call_take_all(&scheduler->finished);
 	while (call) {
 		struct scheduler_call *next = call->next;
