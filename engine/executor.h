@@ -80,6 +80,16 @@ static inline struct view_share *share_of(struct engine *engine, const struct vi
 	return context->share ? context->share : &engine->own;
 }
 
+static inline void bit_set(struct view_context *context)
+{
+	atomic_fetch_or_explicit(context->bit_word, context->bit, memory_order_acq_rel);
+}
+
+static inline void bit_clear(struct view_context *context)
+{
+	atomic_fetch_and_explicit(context->bit_word, ~context->bit, memory_order_acq_rel);
+}
+
 static inline struct item *batch_item(struct batch *batch, uint32_t index)
 {
 	return &batch->items[(batch->first + index) & batch->mask];
