@@ -27,14 +27,17 @@ void hccld_handover_tell(const struct hccld_handover *handover)
 	do {
 		enum context_state kind = yard_kind(state);
 
-		if (kind != CONTEXT_IDLE && kind != CONTEXT_PARKED && kind != CONTEXT_SLEEP)
+		/* the engine's, with copies under way: it looks again for the bit */
+		if (kind == CONTEXT_HELD)
+			break;
+		if (kind != CONTEXT_IDLE && kind != CONTEXT_PARKED && kind != CONTEXT_SLEEP && kind != CONTEXT_PATIENT)
 			return;
 	} while (!atomic_compare_exchange_weak(&handover->words->state, &state, yard_next(state, CONTEXT_LEFT)));
 
 	atomic_fetch_or(handover->bit_word, handover->bit);
-	/* the engine stores `awake` = 0, fences, reads the bits (R10) */
+	/* the engine stores how it sleeps in `awake`, fences, reads the bits (R10) */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&handover->beacon->awake, memory_order_relaxed))
+	if (atomic_load_explicit(&handover->beacon->awake, memory_order_relaxed) == BEACON_AWAKE)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (write(handover->event_fd, &one, sizeof(one)) < 0) {

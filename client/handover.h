@@ -20,8 +20,8 @@ struct hccld_handover {
 };
 
 /*
- * R5, after the store of `tail` (release): whoever makes a free context LEFT sets its bit and wakes the engine; if it is LEFT already,
- * somebody else does or did; if it is owned, the owner looks again when it leaves. May be called at any time, needed or not.
+ * R5, after the store of `tail` (release): whoever makes a free context LEFT sets its bit and wakes the engine, as does who finds it HELD; if it
+ * is LEFT already, somebody else does or did; if it is owned, the owner looks again when it leaves. May be called at any time, needed or not.
  */
 void hccld_handover_tell(const struct hccld_handover *handover);
 

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking, advancing and leaving contexts: the rules R1 to R4 and R8 to R10 of tests/model/README.md, in the form in which the daemon's
- * engine is the only executor: clients never own a context, so what is undone is left PARKED even while threads sleep on `news`.
+ * Taking, advancing and leaving contexts: the rules R1 to R4, R8 and R10 of tests/model/README.md. What is undone is left PARKED even while
+ * threads sleep on `news`: they drive when they come back, and until then the engine does.
+ *
+ * HELD is for the engine alone: while copies of the context are under way, when a client has declined what it found, and while the engine looks
+ * again (R4). Whoever has news for it sets its bit and leaves the state alone, so a bit counts also in what the engine has left since: it was
+ * HELD when its state was read.
+ *
+ * What the engine keeps about a context in its view (a batch that was cut, say) is stale when a client has driven it since. A client that takes a
+ * context changes its state word at least twice: the word that the engine has left, or that word made LEFT by a ring, says that nobody has.
  */
 #include <errno.h>
 #include <limits.h>
@@ -11,6 +18,7 @@
 #include <unistd.h>
 
 #include "engine/executor.h"
+#include "proto/clock.h"
 
 static bool yard_take(struct view_context *context, uint64_t *state)
 {
@@ -40,7 +48,12 @@ void context_dirty(struct engine *engine, struct view_context *context)
 	engine->dirty = context;
 }
 
-/* R2, @hard: R8. */
+static bool is_rung(enum context_state kind, bool hard)
+{
+	return kind == CONTEXT_PARKED || kind == CONTEXT_SLEEP || (hard && kind == CONTEXT_PATIENT);
+}
+
+/* R2, @hard: R8. Whoever sleeps on `news` may go on sleeping: the engine drives what it makes LEFT. */
 static void context_ring(struct view_context *context, bool hard)
 {
 	uint64_t state;
@@ -50,7 +63,7 @@ static void context_ring(struct view_context *context, bool hard)
 		return;
 	}
 	state = atomic_load_explicit(&context->words->state, memory_order_acquire);
-	while (yard_kind(state) == CONTEXT_PARKED || yard_kind(state) == CONTEXT_SLEEP) {
+	while (is_rung(yard_kind(state), hard)) {
 		if (atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT),
 							    memory_order_acq_rel, memory_order_acquire))
 			break;
@@ -78,6 +91,8 @@ void engine_ring_hard(struct engine *engine, struct view_comm *comm)
 {
 	struct view_context *last = NULL;
 
+	/* R8: with that of a client that leaves a context: it sees what its owner has said of itself, or we see that it has left */
+	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; i < comm->size; i++) {
 		struct view_context *context = atomic_load_explicit(&comm->contexts[i], memory_order_acquire);
 
@@ -154,8 +169,7 @@ static bool context_advance(struct engine *engine, struct view_context *context)
 	bool completed = false;
 
 	context->unrung = false;
-	atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
-	context->starved = context->watches = context->polls = context->awaits = false;
+	context->starved = context->watches = context->polls = context->awaits = context->meets = false;
 	engine->running = context;
 	for (int round = 0;; round++) {
 		uint32_t undone;
@@ -213,7 +227,8 @@ static uint64_t context_inputs(struct view_context *context)
 
 /*
  * What may have come between the last look and the store of the state: new tasks, host functions that have returned, by a client that saw
- * ENGINE and went away. Words of pairs and events are written by this thread alone; its rings come after this leave and find PARKED.
+ * ENGINE and went away. Words of events are written by this thread alone; its rings come after this leave and find PARKED. So are those
+ * of pairs, unless clients drive: then context_look_again() has looked.
  */
 static bool context_has_news(struct view_context *context, enum context_state left_as, uint64_t seen)
 {
@@ -223,9 +238,81 @@ static bool context_has_news(struct view_context *context, enum context_state le
 /* There is more to do, and no more steps for it: as a submitter would (R5). */
 static void context_leave_more(struct view_context *context, uint64_t state)
 {
-	if (atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT), memory_order_acq_rel,
+	if (yard_kind(state) == CONTEXT_HELD ||
+	    atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT), memory_order_acq_rel,
 						    memory_order_acquire))
 		bit_set(context);
+}
+
+/* True if a task was completed. */
+static bool context_visit(struct engine *engine, struct view_context *context)
+{
+	bool completed = context_advance(engine, context);
+
+	if (completed) {
+		context->declined = false;
+		context_announce(engine, context);
+	}
+	engine_ring_dirty(engine);
+	return completed;
+}
+
+/* R4 */
+static enum context_state context_kind(struct engine *engine, struct view_context *context)
+{
+	bool undone = !context->broken && context_has_undone(context);
+
+	/* slices may be out, and their receives are nobody else's */
+	if (context->transfers && context_is_shared(engine, context))
+		return CONTEXT_HELD;
+	/* what one thread of the client declines is not for the next one either */
+	if (context->declined && undone)
+		return CONTEXT_HELD;
+	if (context->starved && !context->broken)
+		return CONTEXT_LEFT;
+	if (!undone)
+		return CONTEXT_IDLE;
+	/* who sleeps is woken by the peer itself, and drives */
+	return engine->direct && context_is_shared(engine, context) &&
+			       atomic_load_explicit(&context->words->sleepers, memory_order_relaxed)
+		       ? CONTEXT_SLEEP
+		       : CONTEXT_PARKED;
+}
+
+/* Of R4 what is between the clearing of the bit and the fence. @state: the owned word, *@ret_state: what it has become. */
+static void context_leave(struct view_context *context, uint64_t state, enum context_state kind, uint64_t *ret_state)
+{
+	if (kind == CONTEXT_PARKED || kind == CONTEXT_SLEEP || kind == CONTEXT_HELD) {
+		context->unrung = false;
+		atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
+	}
+	*ret_state = context->left_state = yard_next(state, kind);
+	/* release: `asleep` and all we published are before it */
+	atomic_store_explicit(&context->words->state, *ret_state, memory_order_release);
+}
+
+#define AGAIN_STEPS 8192
+
+/*
+ * R4's rescan of pairs, which clients write: one more visit, behind a fence, while the context is HELD, which only we take. What peers
+ * publish before their fence is seen here, and what they publish later they tell by the bit.
+ */
+static void context_look_again(struct engine *engine, struct view_context *context, uint64_t *state)
+{
+	int64_t steps = engine->steps;
+	bool completed;
+
+	context_leave(context, *state, CONTEXT_HELD, state);
+	atomic_thread_fence(memory_order_seq_cst);
+	engine->steps = AGAIN_STEPS;
+	completed = context_visit(engine, context);
+	/* too long to be looked at in one go, and the look before was whole: from now on every millisecond or two */
+	if (context->starved && engine->steps <= 0 && !completed) {
+		context->cut_ring = NULL;
+		context->starved = false;
+		context_poll(engine, context);
+	}
+	engine->steps = steps - (AGAIN_STEPS - engine->steps);
 }
 
 /* R3, R4: @state is ours (ENGINE) on entry. */
@@ -236,25 +323,15 @@ static void context_run(struct engine *engine, struct view_context *context, uin
 		uint64_t inputs = context_inputs(context);
 		enum context_state kind;
 
-		if (context_advance(engine, context))
-			context_announce(engine, context);
-		engine_ring_dirty(engine);
+		atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
+		(void)context_visit(engine, context);
 		/* the bit first: whoever sets it from here on is seen by the next round of the engine */
 		bit_clear(context);
-		if (context->broken)
-			kind = CONTEXT_IDLE;
-		else if (context->starved)
-			kind = CONTEXT_LEFT;
-		else
-			kind = context_has_undone(context) ? CONTEXT_PARKED : CONTEXT_IDLE;
-		if (kind == CONTEXT_PARKED) {
-			context->unrung = false;
-			atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
-		}
-		state = yard_next(state, kind);
-		/* release: `asleep` and all we published are before it */
-		atomic_store_explicit(&context->words->state, state, memory_order_release);
-		if (kind == CONTEXT_LEFT) {
+		if (context->meets && engine->shared && !context->starved && !context->broken)
+			context_look_again(engine, context, &state);
+		kind = context_kind(engine, context);
+		context_leave(context, state, kind, &state);
+		if (context->starved && kind != CONTEXT_IDLE && !context->broken) {
 			bit_set(context);
 			return;
 		}
@@ -267,28 +344,68 @@ static void context_run(struct engine *engine, struct view_context *context, uin
 			return;
 		}
 		if (!yard_take(context, &state))
-			return;	/* somebody made it LEFT and set the bit */
+			return;	/* somebody made it LEFT and set the bit, or a client drives it */
 		state = yard_next(state, CONTEXT_ENGINE);
 	}
 }
 
+/* It is taken from a state in which the engine has not left it. */
+static void context_forget(struct view_context *context, uint64_t state)
+{
+	if (state == context->left_state || state == yard_next(context->left_state, CONTEXT_LEFT))
+		return;
+	context->cut_ring = context->late_ring = NULL;
+	context->declined = yard_kind(state) == CONTEXT_HELD;
+}
+
+/* Has the bit of a context in this state something to say? */
+static bool is_for_engine(const struct view_context *context, uint64_t state)
+{
+	switch (yard_kind(state)) {
+	case CONTEXT_LEFT:
+	case CONTEXT_PATIENT:
+	case CONTEXT_HELD:
+		return !context->broken;
+	case CONTEXT_PARKED:
+	case CONTEXT_SLEEP:
+		/* it was HELD before */
+		return !context->broken && state == context->left_state;
+	default:
+		return false;
+	}
+}
+
+/* The second look at the same word, a tick later, finds that its client has not come back. */
+static bool is_too_patient(struct engine *engine, struct view_context *context, uint64_t state)
+{
+	engine->met_patient = true;
+	if (context->seen_state == state)
+		return context->seen_tick != engine->tick;
+	context->seen_state = state;
+	context->seen_tick = engine->tick;
+	return false;
+}
+
 static bool context_look(struct engine *engine, struct view_context *context)
 {
-	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
+	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire), taken = state;
 
-	if (context->broken || yard_kind(state) != CONTEXT_LEFT) {
+	if (!is_for_engine(context, state)) {
 		/* R10 */
 		bit_clear(context);
 		atomic_thread_fence(memory_order_seq_cst);
 		state = atomic_load_explicit(&context->words->state, memory_order_acquire);
-		if (!context->broken && yard_kind(state) == CONTEXT_LEFT)
+		if (is_for_engine(context, state))
 			bit_set(context);
 		return false;
 	}
-	if (!yard_take(context, &state))
+	if (yard_kind(state) == CONTEXT_PATIENT && !is_too_patient(engine, context, state))
+		return false;
+	if (!yard_take(context, &taken))
 		return false;
 	/* with the fence of a submitter that saw LEFT: we see its tail */
 	atomic_thread_fence(memory_order_seq_cst);
+	context_forget(context, state);
 	context_run(engine, context, yard_next(state, CONTEXT_ENGINE));
 	return true;
 }
@@ -310,17 +427,70 @@ bool engine_look(struct engine *engine, struct view_context *context)
 	return engine_look_for(engine, context, LOOK_STEPS, &steps);
 }
 
-void engine_mend(struct view_context *context)
+/* ---- for calls ---- */
+
+bool context_take(struct engine *engine, struct view_context *context, uint64_t *ret_state)
+{
+	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire), taken;
+
+	do {
+		if (yard_kind(state) == CONTEXT_CLIENT && context_is_shared(engine, context))
+			return false;
+		taken = state;
+	} while (!yard_take(context, &state));
+	atomic_thread_fence(memory_order_seq_cst);
+	context_forget(context, taken);
+	*ret_state = yard_next(taken, CONTEXT_ENGINE);
+	return true;
+}
+
+void context_give(struct engine *engine, struct view_context *context, uint64_t state)
+{
+	bool is_held = context->declined || (context->transfers && context_is_shared(engine, context));
+
+	context_leave(context, state, is_held ? CONTEXT_HELD : CONTEXT_LEFT, &state);
+	bit_set(context);
+}
+
+#define CLIENT_WAIT_NS 1000000000u
+
+bool engine_may_wait(struct engine *engine, const void *what)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (engine->waits_for != what) {
+		engine->waits_for = what;
+		engine->waits_since_ns = now_ns;
+	}
+	return now_ns - engine->waits_since_ns < CLIENT_WAIT_NS;
+}
+
+void engine_waited(struct engine *engine)
+{
+	engine->waits_for = NULL;
+}
+
+/* ---- heartbeat ---- */
+
+/* A thread sleeps and will drive; nobody has said otherwise while a peer rang. */
+static bool is_asleep(struct view_context *context, enum context_state kind)
+{
+	if (context->unrung || !atomic_load_explicit(&context->words->asleep, memory_order_relaxed))
+		return false;
+	return kind == CONTEXT_PARKED ||
+	       (kind == CONTEXT_SLEEP && atomic_load_explicit(&context->words->sleepers, memory_order_relaxed));
+}
+
+void engine_mend(struct engine *engine, struct view_context *context)
 {
 	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
-	/* a liar may have said it only while a peer rang */
-	bool silent = yard_kind(state) == CONTEXT_PARKED &&
-		      (context->unrung || !atomic_load_explicit(&context->words->asleep, memory_order_relaxed));
+	enum context_state kind = yard_kind(state);
 
-	if (context->broken || (yard_kind(state) == CONTEXT_PARKED && !silent) || !context_has_undone(context))
+	/* a thread that has it may be stopped for as long as it likes: whoever waits for it looks after himself */
+	if (context->broken || (kind == CONTEXT_CLIENT && context_is_shared(engine, context)) || is_asleep(context, kind) || !context_has_undone(context))
 		return;
-	/* who finds LEFT relies on the bit: a liar may have written the one without the other */
-	if (yard_kind(state) == CONTEXT_LEFT) {
+	/* who finds these relies on the bit: a liar may have written the one without the other */
+	if (kind == CONTEXT_LEFT || kind == CONTEXT_PATIENT || kind == CONTEXT_HELD) {
 		bit_set(context);
 		return;
 	}

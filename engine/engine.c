@@ -31,6 +31,47 @@ int engine_new(const struct engine_host *host, uint32_t transfers, struct engine
 	return 0;
 }
 
+void engine_set_direct(struct engine *engine, bool is_direct)
+{
+	engine->direct = is_direct;
+	engine->shared |= is_direct;
+}
+
+void engine_share(struct engine *engine, struct view_context *context)
+{
+	uint64_t state;
+
+	/* it has been left as if nobody else could take it */
+	if (context->transfers && context_take(engine, context, &state))
+		context_give(engine, context, state);
+}
+
+void engine_recount(struct engine *engine, struct view_context *context)
+{
+	for (uint32_t i = 0; i < HCCLD_RANKS_PER_SESSION; i++) {
+		struct view_rank *rank = &context->session->ranks[i];
+
+		if (!atomic_load_explicit(&rank->handle, memory_order_acquire) || rank->context != context)
+			continue;
+		for (uint32_t peer = 0; peer < rank->comm->size; peer++)
+			pending_recount(engine, rank->comm, view_pair_of(rank->comm, rank->rank, peer));
+	}
+	engine_ring_dirty(engine);
+}
+
+void engine_tick(struct engine *engine)
+{
+	engine->tick++;
+}
+
+bool engine_met_patient(struct engine *engine)
+{
+	bool met = engine->met_patient;
+
+	engine->met_patient = false;
+	return met;
+}
+
 bool engine_polls(const struct engine *engine)
 {
 	return engine->pollers != NULL;
@@ -105,6 +146,10 @@ void stream_abort(struct engine *engine, struct view_context *context, struct st
 	}
 }
 
+/*
+ * Whoever asks for it has let go of the stream before: no client advances it, whatever it does with others of the context. Pairs may be
+ * driven at their other ends: failing one writes what only this executor writes.
+ */
 bool engine_stream_detach(struct engine *engine, struct view_context *context, struct stream_ring *ring)
 {
 	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
@@ -212,6 +257,8 @@ bool engine_rank_detach(struct engine *engine, struct view_rank *rank)
 
 	if (!transfers_cancel_rank(engine, rank))
 		return false;
+	if (engine->waits_for == rank)
+		engine_waited(engine);
 	for (uint32_t peer = 0; peer < comm->size; peer++) {
 		pending_drop(engine, comm, view_pair_of(comm, rank->rank, peer), UINT64_MAX);
 		pending_drop(engine, comm, view_pair_of(comm, peer, rank->rank), UINT64_MAX);

@@ -31,44 +31,63 @@ struct engine_host {
 			      uint8_t destination_type);
 };
 
+/*
+ * There are two kinds of executors: this one, and threads of clients that advance their own contexts while they submit or wait. What they do
+ * not do (failures, large copies, all but batches) they leave to this one.
+ */
+
 /* @transfers: how many large copies may be in progress at a time. -ENOMEM. @host is copied. */
 int engine_new(const struct engine_host *host, uint32_t transfers, struct engine **ret_engine);
 struct engine *engine_free(struct engine *engine);
 
+/*
+ * May threads of clients take contexts? Not at first. True: then engine_share() for every context, and only then they are told (beacon.
+ * local_path). False: after they were told; some may be in the middle, and some may not have read it yet. Pending bytes are counted only
+ * while they may not: afterwards engine_recount() for every context.
+ */
+void engine_set_direct(struct engine *engine, bool is_direct);
+void engine_share(struct engine *engine, struct view_context *context);
+void engine_recount(struct engine *engine, struct view_context *context);
+
 /* ---- contexts ---- */
 
 /*
- * Rule R10 for one context whose bit is set: takes it if it is LEFT, advances it and leaves it (R4); otherwise clears the bit. Returns
- * true if something was done.
+ * Rule R10 for one context whose bit is set: takes it if it is LEFT (PARKED, HELD), advances it and leaves it (R4). One that is PATIENT is
+ * taken at the second look that finds it the same, in another tick. Otherwise clears the bit. Returns true if something was done.
  */
 bool engine_look(struct engine *engine, struct view_context *context);
+/* A new tick: half a millisecond or so. */
+void engine_tick(struct engine *engine);
+/* Has a look met one that was PATIENT since this was asked last? */
+bool engine_met_patient(struct engine *engine);
 /*
  * The same within about @steps, of which one at least is done; what is left is LEFT, with its bit set. *@ret_steps: how many it was, which
  * may be more.
  */
 bool engine_look_for(struct engine *engine, struct view_context *context, int64_t steps, int64_t *ret_steps);
-/* Heartbeat: sends that wait for a limit of pending bytes are looked at again: the limit may have been raised. */
+/* Heartbeat: sends that wait for a limit of pending bytes are looked at again: the limit may have been raised. Are there any? */
 void engine_look_at_held(struct engine *engine);
+bool engine_has_held(const struct engine *engine);
 /* Heartbeat: wakes who may sleep on a task that was completed when nobody said so (`sleepers` is the clients' word). */
 void engine_wake_forgotten(struct view_context *context);
 
 /*
  * Ages of heads: fails what exceeded its time-out. To be called for every context every 100 ms or so, with one @now_ns for all of them: what
- * a tenant's contexts have in lanes beyond a limit is for the next time.
+ * a tenant's contexts have in lanes beyond a limit is for the next time. What a client has is left alone: it is driven.
  */
 void engine_check_timeouts(struct engine *engine, struct view_context *context, uint64_t now_ns);
 
 /*
  * Heartbeat, between looks: the yard can be written by every process of the tenant. A context with undone work in a state that no honest
- * process has left it in (owned while nobody runs it, idle, parked without saying so all the time, LEFT without
- * its bit) becomes LEFT with its bit set.
+ * process has left it in (owned while nobody runs it, idle, parked without saying so all the time, asleep with nobody who sleeps, LEFT without
+ * its bit) becomes LEFT with its bit set. CLIENT is left alone once clients may drive.
  */
-void engine_mend(struct view_context *context);
+void engine_mend(struct engine *engine, struct view_context *context);
 
 /*
  * Rule R9 after a start with contexts of a previous process: rebuilds the counters of pairs and barriers from the items' numbers, makes
- * every context with undone work LEFT with its bit set, wakes all sleepers. To be called for every context before the first
- * engine_look().
+ * every context with undone work LEFT with its bit set, wakes all sleepers. What a client has is left alone. To be called for every context
+ * before the first engine_look().
  */
 void engine_recover(struct engine *engine, struct view_context *context);
 

@@ -47,6 +47,12 @@ struct engine {
 	struct view_context *held;		/* contexts that wait for `pending` to go down */
 	struct view_context *running;		/* the one that is being advanced: not rung, but looked at `again` */
 	bool again;
+	bool shared;				/* clients may have driven contexts, ever */
+	bool direct;				/* they may now */
+	uint32_t tick;				/* what is PATIENT in two of them is ours */
+	bool met_patient;
+	const void *waits_for;			/* what engine_may_wait() was asked about last, and since when */
+	uint64_t waits_since_ns;
 };
 
 /* One task at the head of a stream, as one visit sees it. */
@@ -74,6 +80,12 @@ void engine_crash_point(int point);
 #define CRASH_POINT(n) ((void)0)
 #endif
 #define CRASH_POINT_COUNT 38
+
+/* May threads of its client take it? Once true it stays so: one that was stopped just before may go on whenever it likes. */
+static inline bool context_is_shared(const struct engine *engine, const struct view_context *context)
+{
+	return engine->shared && !context->session->never_drives;
+}
 
 static inline struct view_share *share_of(struct engine *engine, const struct view_context *context)
 {
@@ -169,11 +181,11 @@ void fault_explain_lost(struct fault *fault, struct view_session *session, uint6
 uint64_t pending_bytes(const struct pair_ring *ring, uint64_t first, uint64_t last);
 /* May @bytes more be offered? If not, @context is looked at again when they may. */
 bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_context *context, uint64_t bytes);
-void pending_add(struct view_comm *comm, struct view_pair *pair, uint64_t bytes);
+void pending_add(struct engine *engine, struct view_comm *comm, struct view_pair *pair, uint64_t bytes);
 /* @bytes of the pair's offers, or what is left of them, are received or will never be. */
 void pending_drop(struct engine *engine, struct view_comm *comm, struct view_pair *pair, uint64_t bytes);
-/* The pair's, from its ring, after a restart. */
-void pending_recover(struct view_comm *comm, struct view_pair *pair);
+/* The pair's, from its ring: after a restart, or when clients have driven it. None while they do. */
+void pending_recount(struct engine *engine, struct view_comm *comm, struct view_pair *pair);
 void pending_forget(struct engine *engine, struct view_context *context);
 
 /*
@@ -193,6 +205,19 @@ bool transfers_cancel_stream(struct engine *engine, const struct stream_ring *ri
 bool transfers_cancel_rank(struct engine *engine, const struct view_rank *rank);
 
 /* context.c */
+/*
+ * Takes @context for a call, whatever is undone: nobody else advances it until context_give(). False: a client has it. What a client has
+ * changed since is forgotten.
+ */
+bool context_take(struct engine *engine, struct view_context *context, uint64_t *ret_state);
+/* LEFT with its bit set, or HELD while copies of it are under way. */
+void context_give(struct engine *engine, struct view_context *context, uint64_t state);
+/*
+ * A call that needs what a client has: may it be called again? For a second, about one thing (@what) at a time: a thread that runs leaves in
+ * microseconds. engine_waited(): it needs to wait no more.
+ */
+bool engine_may_wait(struct engine *engine, const void *what);
+void engine_waited(struct engine *engine);
 /* Remembers to ring @context at the end of the pass. */
 void context_dirty(struct engine *engine, struct view_context *context);
 /* R1, R2: one fence, then rings what is remembered. */

@@ -103,7 +103,34 @@ static bool stream_check_timeout(struct engine *engine, struct view_context *con
 	return true;
 }
 
-void engine_check_timeouts(struct engine *engine, struct view_context *context, uint64_t now_ns)
+/* By words that anybody may read at any time; what they say is judged again when the context is ours. */
+static bool stream_may_be_late(struct stream_ring *ring, uint64_t now_ns)
+{
+	uint64_t completed = atomic_load_explicit(&ring->completed, memory_order_acquire);
+	uint64_t since_ns = atomic_load_explicit(&ring->head_since_ns, memory_order_relaxed);
+	uint64_t limit_ms;
+
+	if (atomic_load_explicit(&ring->tail, memory_order_acquire) == completed ||
+	    atomic_load_explicit(&ring->head_position, memory_order_acquire) != completed + 1 || now_ns < since_ns)
+		return false;
+	limit_ms = read_once(ring->slots[completed % HCCLD_STREAM_SLOTS].task.timeout_ms);
+	return limit_ms && (now_ns - since_ns) / 1000000 >= limit_ms;
+}
+
+static bool context_may_be_late(struct view_context *context, uint64_t now_ns)
+{
+	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
+
+	for (uint32_t i = 0; i < limit && !context->broken; i++) {
+		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
+
+		if (ring && stream_may_be_late(ring, now_ns))
+			return true;
+	}
+	return false;
+}
+
+static void context_check_timeouts(struct engine *engine, struct view_context *context, uint64_t now_ns)
 {
 	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
 	uint32_t first = context->late_stream < limit ? context->late_stream : 0, left, used;
@@ -123,5 +150,21 @@ void engine_check_timeouts(struct engine *engine, struct view_context *context, 
 	}
 	used = LATE_LANES_MIN + share->late_left - left;
 	share->late_left -= used < share->late_left ? used : share->late_left;
+}
+
+/*
+ * A client that takes the context in the middle would write the cursors and words that are judged here: so what may be too old is taken first,
+ * and then left for the visit that ends its heads. A peer that is driven meanwhile is no danger: `failed` is written by this thread alone, and
+ * its executor looks at it between a copy and `received`, which it stores or not; both ends look at `received` before `failed`. What was
+ * received at that very moment can be an error at the sender all the same, whose time was over.
+ */
+void engine_check_timeouts(struct engine *engine, struct view_context *context, uint64_t now_ns)
+{
+	uint64_t state;
+
+	if (!context_may_be_late(context, now_ns) || !context_take(engine, context, &state))
+		return;
+	context_check_timeouts(engine, context, now_ns);
+	context_give(engine, context, state);
 	engine_ring_dirty(engine);
 }

@@ -361,22 +361,16 @@ static uint64_t head_end(const struct stream_ring *ring, uint64_t completed, uin
 	return slots && slots <= tail - completed ? completed + slots : tail;
 }
 
-bool engine_stream_drop(struct engine *engine, struct view_context *context, struct stream_ring *ring, bool only_head,
-			uint32_t cause)
+static void stream_drop(struct engine *engine, struct view_context *context, struct stream_ring *ring, bool only_head, uint32_t cause)
 {
 	uint64_t completed = atomic_load_explicit(&ring->completed, memory_order_relaxed);
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	struct fault fault = { .cause = cause };
 
-	/* nor has it transfers, of which a process may have thousands elsewhere */
-	if (tail == completed)
-		return true;
-	if (!transfers_cancel_stream(engine, ring))
-		return false;
 	if (only_head)
 		tail = head_end(ring, completed, tail);
-	if (tail - completed > HCCLD_STREAM_SLOTS)
-		return true;
+	if (tail == completed || tail - completed > HCCLD_STREAM_SLOTS)
+		return;
 	/* the error first, for `dropped` is a promise: killed from there on, the next executor finishes this (task_run()) */
 	stream_fault(ring, &fault);
 	CRASH_POINT(26);
@@ -386,6 +380,27 @@ bool engine_stream_drop(struct engine *engine, struct view_context *context, str
 	stream_record_dropped(engine, context, ring, tail);
 	atomic_store_explicit(&ring->completed, tail, memory_order_release);
 	CRASH_POINT(28);
+}
+
+bool engine_stream_drop(struct engine *engine, struct view_context *context, struct stream_ring *ring, bool only_head,
+			uint32_t cause)
+{
+	uint64_t state;
+	bool taken;
+
+	/* nor has it transfers, of which a process may have thousands elsewhere */
+	if (atomic_load_explicit(&ring->tail, memory_order_acquire) == atomic_load_explicit(&ring->completed, memory_order_relaxed))
+		return true;
+	if (!transfers_cancel_stream(engine, ring))
+		return false;
+	taken = context_take(engine, context, &state);
+	if (!taken && engine_may_wait(engine, ring))
+		return false;
+	engine_waited(engine);
+	/* not taken: a thread that is stopped with what its process wants dropped; what it does later is its process's loss */
+	stream_drop(engine, context, ring, only_head, cause);
+	if (taken)
+		context_give(engine, context, state);
 	context_dirty(engine, context);
 	engine_ring_dirty(engine);
 	context_wake(context);

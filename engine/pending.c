@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes that are offered and not received, by tenant, and their limit. What would be beyond it is not offered before its receive is posted:
- * nothing is dropped, the sends wait. Counters are private to the executor and come again from the rings.
+ * nothing is dropped, the sends wait. Counters are private to the executor and come again from the rings. While clients may drive there is
+ * no limit, and nothing is counted: nobody here knows what they offer and receive.
  */
 #include "engine/executor.h"
 
@@ -33,9 +34,9 @@ bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_c
 	return false;
 }
 
-void pending_add(struct view_comm *comm, struct view_pair *pair, uint64_t bytes)
+void pending_add(struct engine *engine, struct view_comm *comm, struct view_pair *pair, uint64_t bytes)
 {
-	if (!comm->share)
+	if (!comm->share || engine->direct)
 		return;
 	pair->pending += bytes;
 	share_add(comm->share, bytes);
@@ -71,15 +72,20 @@ void pending_drop(struct engine *engine, struct view_comm *comm, struct view_pai
 		held_wake(engine, comm->share);
 }
 
-void pending_recover(struct view_comm *comm, struct view_pair *pair)
+void pending_recount(struct engine *engine, struct view_comm *comm, struct view_pair *pair)
 {
 	struct pair_ring *ring = atomic_load_explicit(&pair->ring, memory_order_acquire);
-	uint64_t received = atomic_load_explicit(&ring->received, memory_order_relaxed);
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	uint64_t received, tail;
 
+	pending_drop(engine, comm, pair, UINT64_MAX);
+	if (!ring || engine->direct)
+		return;
+	received = atomic_load_explicit(&ring->received, memory_order_relaxed);
+	/* acquire: the slots of a client's offers */
+	tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	if (atomic_load_explicit(&ring->failed, memory_order_relaxed) || tail - received > HCCLD_PAIR_SLOTS)
 		return;
-	pending_add(comm, pair, pending_bytes(ring, received + 1, tail));
+	pending_add(engine, comm, pair, pending_bytes(ring, received + 1, tail));
 }
 
 void pending_forget(struct engine *engine, struct view_context *context)
@@ -92,6 +98,11 @@ void pending_forget(struct engine *engine, struct view_context *context)
 		at = &(*at)->held_next;
 	*at = context->held_next;
 	context->held = false;
+}
+
+bool engine_has_held(const struct engine *engine)
+{
+	return engine->held != NULL;
 }
 
 void engine_look_at_held(struct engine *engine)

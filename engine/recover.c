@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rule R9 of tests/model/README.md: a new executor finds what an old one has left, which may have been killed between any two stores.
+ *
+ * Clients go on meanwhile. What one of them has (CLIENT) is whole, and stays his: the old executor had left it properly. All else is taken
+ * before it is looked at, so that the words of its pairs are nobody else's: those of an executor are on lines of its own side.
  */
 #include "engine/executor.h"
 
 /* P2, P3: what is neither offered nor received has a number only in an item; stream_recover() adds those. */
-static void rank_recover(struct view_rank *rank)
+static void rank_recover(struct engine *engine, struct view_rank *rank)
 {
 	struct view_comm *comm = rank->comm;
 
@@ -13,8 +16,7 @@ static void rank_recover(struct view_rank *rank)
 		struct pair_ring *out = atomic_load_explicit(&view_pair_of(comm, rank->rank, peer)->ring, memory_order_acquire);
 		struct pair_ring *in = atomic_load_explicit(&view_pair_of(comm, peer, rank->rank)->ring, memory_order_acquire);
 
-		if (out)
-			pending_recover(comm, view_pair_of(comm, rank->rank, peer));
+		pending_recount(engine, comm, view_pair_of(comm, rank->rank, peer));
 		if (out)
 			atomic_store_explicit(&out->sent, atomic_load_explicit(&out->tail, memory_order_relaxed), memory_order_relaxed);
 		if (in)
@@ -77,17 +79,38 @@ static void stream_recover(struct engine *engine, struct view_context *context, 
 	}
 }
 
-void engine_recover(struct engine *engine, struct view_context *context)
+static bool is_drivers(enum context_state kind)
+{
+	return kind == CONTEXT_CLIENT || kind == CONTEXT_SLEEP || kind == CONTEXT_PATIENT;
+}
+
+/* False: a client has it. */
+static bool recover_take(struct engine *engine, struct view_context *context, uint64_t *ret_state)
+{
+	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
+
+	do {
+		/* the last daemon let clients drive, whatever this one does */
+		if (is_drivers(yard_kind(state)))
+			engine->shared = true;
+		if (yard_kind(state) == CONTEXT_CLIENT)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&context->words->state, &state, yard_next(state, CONTEXT_ENGINE),
+							memory_order_acq_rel, memory_order_acquire));
+	*ret_state = yard_next(state, CONTEXT_ENGINE);
+	atomic_thread_fence(memory_order_seq_cst);
+	return true;
+}
+
+static void context_recover(struct engine *engine, struct view_context *context)
 {
 	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
-	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
-	bool undone = context_has_undone(context);
 
 	for (uint32_t i = 0; i < HCCLD_RANKS_PER_SESSION; i++) {
 		struct view_rank *rank = &context->session->ranks[i];
 
 		if (atomic_load_explicit(&rank->handle, memory_order_acquire) && rank->context == context)
-			rank_recover(rank);
+			rank_recover(engine, rank);
 	}
 	for (uint32_t i = 0; i < limit; i++) {
 		struct stream_ring *ring = atomic_load_explicit(&context->streams[i], memory_order_acquire);
@@ -95,22 +118,30 @@ void engine_recover(struct engine *engine, struct view_context *context)
 		if (ring)
 			stream_recover(engine, context, ring);
 	}
-	/* R9: the old engine is gone, and clients never own in this form: whatever it says, the context is free. The bit first. */
-	if (undone)
-		bit_set(context);
-	while (!atomic_compare_exchange_weak_explicit(&context->words->state, &state,
-						      yard_next(state, undone ? CONTEXT_LEFT : CONTEXT_IDLE), memory_order_acq_rel,
-						      memory_order_acquire))
-		;
-	/* a task submitted while we looked: its submitter saw a state we have just replaced, or LEFT from us */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!undone && context_has_undone(context)) {
-		bit_set(context);
-		state = atomic_load_explicit(&context->words->state, memory_order_acquire);
-		while (yard_kind(state) == CONTEXT_IDLE &&
-		       !atomic_compare_exchange_weak_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT),
-							      memory_order_acq_rel, memory_order_acquire))
-			;
+}
+
+void engine_recover(struct engine *engine, struct view_context *context)
+{
+	uint64_t state;
+
+	if (recover_take(engine, context, &state)) {
+		bool undone;
+
+		context_recover(engine, context);
+		undone = context_has_undone(context);
+		if (undone)
+			bit_set(context);
+		state = yard_next(state, undone ? CONTEXT_LEFT : CONTEXT_IDLE);
+		context->left_state = state;
+		atomic_store_explicit(&context->words->state, state, memory_order_release);
+		/* a task submitted while we looked: its submitter saw that it was ours */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!undone && context_has_undone(context)) {
+			bit_set(context);
+			/* lost: whoever has it looks */
+			(void)atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT),
+								      memory_order_acq_rel, memory_order_acquire);
+		}
 	}
 	context_wake(context);
 }

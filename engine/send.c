@@ -95,7 +95,7 @@ static bool lane_send_issue(struct lane *lane)
 		engine_blame(engine, lane->batch->context->session, NULL, lost);
 	}
 	if (last != tail) {
-		pending_add(lane->comm, lane->pair, offered);
+		pending_add(engine, lane->comm, lane->pair, offered);
 		if (last > sent)
 			atomic_store_explicit(&lane->ring->sent, last, memory_order_release);
 		CRASH_POINT(5);

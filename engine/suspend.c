@@ -135,37 +135,56 @@ static void pair_void(struct engine *engine, struct view_comm *comm, uint32_t so
 	pair_fail(engine, comm, source, destination, &fault);
 }
 
+/* LOOK_NONE: a client has it, which may not know of the suspension yet. */
 static enum look context_look_at_heads(struct engine *engine, struct view_context *context)
 {
+	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire);
 	int64_t steps = 0;
 
-	/* whatever state somebody has written */
-	engine_mend(context);
+	if (context->broken || (yard_kind(state) == CONTEXT_IDLE && !context_has_undone(context)))
+		return LOOK_WHOLE;
+	/* from whatever state somebody has written */
+	if (!context_take(engine, context, &state))
+		return LOOK_NONE;
+	context_give(engine, context, state);
 	if (!engine_look_for(engine, context, LOOK_STEPS, &steps))
-		return context->broken || !context_has_undone(context) ? LOOK_WHOLE : LOOK_CUT;
+		return LOOK_NONE;
 	return steps < LOOK_STEPS ? LOOK_WHOLE : LOOK_CUT;
 }
 
-/* Every head that has to do with @comm finds out: only heads are issued, and heads that have failed end at a look. False: not all. */
-static bool comm_look_at_heads(struct engine *engine, struct view_comm *comm)
+static void comm_forget_looks(struct view_comm *comm)
 {
-	bool is_whole = true;
-
 	for (uint32_t i = 0; i < comm->size; i++) {
 		struct view_context *context = atomic_load_explicit(&comm->contexts[i], memory_order_acquire);
 
 		if (context)
 			context->looked_at = LOOK_NONE;
 	}
+}
+
+/*
+ * Every head that has to do with @comm finds out: only heads are issued, and heads that have failed end at a look. A look needs the context:
+ * those that clients have just now are left out (LOOK_NONE). *@ret_whole: all looks were whole; false: some were left out.
+ */
+static bool comm_look_at_heads(struct engine *engine, struct view_comm *comm, bool *ret_whole)
+{
+	bool all = true;
+
+	*ret_whole = true;
 	for (uint32_t i = 0; i < comm->size; i++) {
 		struct view_context *context = atomic_load_explicit(&comm->contexts[i], memory_order_acquire);
 
+		if (!context)
+			continue;
 		/* many ranks may share one */
-		if (context && context->looked_at == LOOK_NONE)
+		if (context->looked_at == LOOK_NONE)
 			context->looked_at = (uint8_t)context_look_at_heads(engine, context);
-		is_whole &= !context || context->looked_at == LOOK_WHOLE;
+		/* a thread that is no more gives nothing back */
+		all &= context->looked_at != LOOK_NONE ||
+		       atomic_load_explicit(&comm->region->members[i].word, memory_order_acquire) == MEMBER_DEAD;
+		*ret_whole &= context->looked_at == LOOK_WHOLE;
 	}
-	return is_whole;
+	return all;
 }
 
 static bool rank_is_whole(struct view_comm *comm, uint32_t rank)
@@ -182,8 +201,20 @@ bool engine_rank_suspend(struct engine *engine, struct view_rank *rank)
 
 	if (!transfers_cancel_rank(engine, rank))
 		return false;
-	engine_ring_hard(engine, comm);
-	is_whole = comm_look_at_heads(engine, comm);
+	/* not one that is being called again */
+	if (engine->waits_for != rank) {
+		comm_forget_looks(comm);
+		engine_ring_hard(engine, comm);
+	}
+	/*
+	 * Pairs of living peers are emptied: nobody may be in the middle of one. `suspensions` and the epochs were stored before, and are looked
+	 * at by every client that takes a context, behind its fence: it leaves this communicator alone. So one look that was ours is enough.
+	 */
+	if (!comm_look_at_heads(engine, comm, &is_whole) && engine_may_wait(engine, rank)) {
+		engine_ring_dirty(engine);
+		return false;
+	}
+	engine_waited(engine);
 	for (uint32_t peer = 0; peer < comm->size; peer++) {
 		if (!rank_is_whole(comm, rank->rank) || !rank_is_whole(comm, peer)) {
 			pair_void(engine, comm, rank->rank, peer);

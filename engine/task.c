@@ -284,6 +284,7 @@ static int batch_run(struct batch *batch)
 			return 0;
 		}
 	}
+	batch->context->meets |= waits;
 	/* what has come for a lane that an earlier visit has looked at */
 	if (waits && !is_whole && batch->context->cut_news)
 		batch->context->starved = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Large copies in slices. A transfer belongs to the executor alone: after a crash the next executor finds the item issued and not
- * received, and copies again from the start (plain copies may run twice; partial overlap is refused where items are made).
+ * received, and copies again from the start (plain copies may run twice; partial overlap is refused where items are made). Its context is HELD:
+ * no client advances it.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct
 	engine->free = transfer->next;
 	engine->transfers_used++;
 	share->transfers++;
+	batch->context->transfers++;
 	memset(transfer, 0, sizeof(*transfer));
 	transfer->share = share;
 	transfer->context = batch->context;
@@ -103,6 +105,9 @@ static void transfer_release(struct engine *engine, struct transfer *transfer)
 	if (transfer->all_next)
 		transfer->all_next->all_previous = transfer->all_previous;
 	transfer->share->transfers--;
+	transfer->context->transfers--;
+	/* no longer HELD for this one */
+	context_dirty(engine, transfer->context);
 	engine->transfers_used--;
 	transfer->next = engine->free;
 	engine->free = transfer;
@@ -220,14 +225,10 @@ void engine_slice_done(struct engine *engine, const struct engine_slice *slice)
 		transfer->lost = slice->lost;
 	if (transfer->out)
 		return;
-	if (transfer->cancelled) {
-		transfer_release(engine, transfer);
+	if (!transfer->cancelled && transfer->copied < transfer->bytes)
 		return;
-	}
-	if (transfer->copied < transfer->bytes)
-		return;
-	transfer_finish(engine, transfer);
-	context_dirty(engine, transfer->context);
+	if (!transfer->cancelled)
+		transfer_finish(engine, transfer);
 	transfer_release(engine, transfer);
 	engine_ring_dirty(engine);
 }

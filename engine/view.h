@@ -88,6 +88,12 @@ struct view_context {
 	_Atomic(struct stream_ring *) streams[HCCLD_STREAMS_PER_SESSION];	/* (last) */
 	/* [engine] */
 	bool dirty, broken, starved;
+	uint64_t left_state;		/* the state word that the executor has left it with: another one, and clients have driven it since */
+	uint64_t seen_state;		/* the PATIENT word of the last look at it, and in which tick that was */
+	uint32_t seen_tick;
+	uint32_t transfers;		/* large copies under way: no client may take it (HELD) */
+	bool declined;			/* a client has met what it does not do: the executor keeps it until a task is completed */
+	bool meets;			/* a lane waits for its peer; as of the last look */
 	bool unrung;			/* something came while `asleep` was 0, and it has not been looked at since */
 	bool unannounced;		/* tasks were completed while nobody said that he sleeps */
 	struct view_context *dirty_next;
@@ -126,6 +132,7 @@ struct view_session {
 	struct view_segment *segments;	/* [HCCLD_SEGMENTS_PER_SESSION] */
 	struct view_rank *ranks;	/* [HCCLD_RANKS_PER_SESSION] */
 	struct view_context *watchers;	/* [engine] contexts that have watched */
+	bool never_drives;		/* its client is of a release whose threads take no contexts: it knows neither SLEEP nor HELD */
 };
 
 struct view_pair {

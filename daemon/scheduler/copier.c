@@ -36,7 +36,7 @@ struct worker {
 	_Atomic uint32_t sleeping;
 	uint32_t filled, collected;	/* by the engine, so far */
 	struct yielding yielding;
-	const _Atomic uint32_t *awake;	/* the engine looks by itself; 0: write event_fd */
+	const _Atomic uint32_t *awake;	/* enum beacon_awake */
 	int event_fd;
 	pthread_t thread;
 };
@@ -91,7 +91,7 @@ static void *worker_main(void *arg)
 		atomic_store_explicit(&box->state, BOX_DONE, memory_order_release);
 		/* with the engine's barrier between awake = 0 and its look at the boxes */
 		atomic_thread_fence(memory_order_seq_cst);
-		if (!atomic_load_explicit(worker->awake, memory_order_relaxed))
+		if (atomic_load_explicit(worker->awake, memory_order_relaxed) != BEACON_AWAKE)
 			wake_engine(worker->event_fd);
 	}
 }

@@ -10,7 +10,8 @@
 struct copier;
 
 /*
- * @count threads (0 is fine), which write @event_fd when they have finished something while @awake is 0. Both outlive the copier. Negative
+ * @count threads (0 is fine), which write @event_fd when they have finished something while @awake is not BEACON_AWAKE. Both outlive the
+ * copier. Negative
  * errno of pthread_create or -ENOMEM.
  */
 int copier_new(uint32_t count, const _Atomic uint32_t *awake, int event_fd, struct copier **ret_copier);

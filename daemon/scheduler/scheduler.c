@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine thread. Gears: busy (looks at the bits round after round, yields between empty rounds), deep (nothing for SPIN_NS:
- * `awake` = 0, sleeps on the eventfd, a heartbeat every HEARTBEAT_MS). Its path from a submission to a completion has no lock, no
- * allocation, no log and no system call but wake-ups.
+ * The engine thread. Gears: busy (looks at the bits round after round, yields between empty rounds); after SPIN_NS with nothing to do
+ * patrol, while contexts are PATIENT or were lately (sleeps on the eventfd for a tick, then looks at the bits), else deep (sleeps on the
+ * eventfd, a heartbeat every HEARTBEAT_MS). beacon.awake says which. Its path from a submission to a completion has no lock, no allocation, no
+ * log and no system call but wake-ups.
  */
 #include "scheduler/scheduler.h"
 
@@ -24,6 +25,9 @@
 
 #define SPIN_NS 60000
 #define HEARTBEAT_MS 100
+#define TICK_NS 450000u		/* what is PATIENT at two looks in different ticks is ours: within a millisecond */
+#define PATROL_NS 10000000u	/* so long after the last that was PATIENT */
+#define RECOUNT_BEATS 20u	/* after clients may drive no more: threads that had been allowed to finish */
 #define CALLS_NS 500000	/* after which streams have their turn, though more calls wait */
 #define POLL_MS 2		/* between two looks at words in memory that streams wait for */
 #define TRANSFERS 4096u
@@ -49,7 +53,12 @@ struct scheduler {
 	_Atomic bool stop;
 	_Atomic uint64_t passes;
 	struct event_ring events;
-	uint64_t worked_ns, beat_ns, polled_ns;
+	uint64_t worked_ns, beat_ns, polled_ns, tick_ns, patient_ns;
+	bool patient;			/* one was, at `patient_ns` */
+	bool in_patrol;			/* `awake` says so */
+	_Atomic uint32_t wanted_path;	/* control thread */
+	uint32_t path, recounts;	/* as of the last pass; beats that recount what is pending */
+	bool was_direct;
 	/* turns of tenants, engine thread */
 	uint64_t pass;
 	uint32_t crowded;		/* passes for which turns are short */
@@ -191,45 +200,104 @@ static bool yard_run(struct scheduler *scheduler, struct view_yard *yard)
 	return scheduler->worked;
 }
 
-static bool scheduler_bits_set(struct scheduler *scheduler)
+/* @in_patrol: but for those of contexts that are PATIENT. */
+static bool word_is_set(struct view_yard *yard, uint32_t word, bool in_patrol)
+{
+	uint64_t bits = atomic_load_explicit(&yard->yard->bits[word], memory_order_acquire);
+
+	if (!in_patrol)
+		return bits != 0;
+	for (; bits; bits &= bits - 1) {
+		uint32_t bit = word * 64 + (uint32_t)__builtin_ctzll(bits);
+		const struct view_context *context = atomic_load_explicit(&yard->contexts[bit], memory_order_acquire);
+
+		if (!context || yard_kind(atomic_load_explicit(&context->words->state, memory_order_acquire)) != CONTEXT_PATIENT)
+			return true;
+	}
+	return false;
+}
+
+static bool scheduler_bits_set(struct scheduler *scheduler, bool in_patrol)
 {
 	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next)
 		for (uint32_t word = 0; word < atomic_load_explicit(&yard->word_limit, memory_order_acquire); word++)
-			if (atomic_load_explicit(&yard->yard->bits[word], memory_order_acquire))
+			if (word_is_set(yard, word, in_patrol))
 				return true;
 	return false;
+}
+
+static void context_beat(struct scheduler *scheduler, struct view_context *context, uint64_t now_ns)
+{
+	enum context_state kind = yard_kind(atomic_load_explicit(&context->words->state, memory_order_acquire));
+
+	if (context->broken) {
+		/* until its session is gone: an event may have been lost */
+		scheduler_liar(scheduler, context->session, "a task that makes no sense");
+		return;
+	}
+	if (scheduler->recounts)
+		engine_recount(scheduler->engine, context);
+	if (kind == CONTEXT_LEFT || kind == CONTEXT_PATIENT) {
+		atomic_fetch_or_explicit(context->bit_word, context->bit, memory_order_acq_rel);
+		return;
+	}
+	engine_mend(scheduler->engine, context);
+	engine_wake_forgotten(context);
+	if (kind != CONTEXT_IDLE)
+		engine_check_timeouts(scheduler->engine, context, now_ns);
 }
 
 /* Time-outs, lies in the yard, and R10: what is LEFT without its bit gets it (the client that should have set it was stopped). */
 static void scheduler_beat(struct scheduler *scheduler, uint64_t now_ns)
 {
 	scheduler->beat_ns = now_ns;
-	engine_look_at_held(scheduler->engine);
+	/* nobody waits for what was counted wrong */
+	if (!scheduler->recounts && scheduler->was_direct && engine_has_held(scheduler->engine))
+		scheduler->recounts = 1;
 	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next) {
 		uint32_t limit = 64 * atomic_load_explicit(&yard->word_limit, memory_order_acquire);
 
 		for (uint32_t i = 0; i < limit; i++) {
 			struct view_context *context = atomic_load_explicit(&yard->contexts[i], memory_order_acquire);
-			uint64_t state;
 
-			if (!context)
-				continue;
-			if (context->broken) {
-				/* until its session is gone: an event may have been lost */
-				scheduler_liar(scheduler, context->session, "a task that makes no sense");
-				continue;
-			}
-			state = atomic_load_explicit(&context->words->state, memory_order_acquire);
-			if (yard_kind(state) == CONTEXT_LEFT) {
-				atomic_fetch_or_explicit(context->bit_word, context->bit, memory_order_acq_rel);
-				continue;
-			}
-			engine_mend(context);
-			engine_wake_forgotten(context);
-			if (yard_kind(state) != CONTEXT_IDLE)
-				engine_check_timeouts(scheduler->engine, context, now_ns);
+			if (context)
+				context_beat(scheduler, context, now_ns);
 		}
 	}
+	scheduler->recounts -= scheduler->recounts > 0;
+	engine_look_at_held(scheduler->engine);
+}
+
+static void scheduler_each(struct scheduler *scheduler, void (*run)(struct engine *engine, struct view_context *context))
+{
+	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next) {
+		uint32_t limit = 64 * atomic_load_explicit(&yard->word_limit, memory_order_acquire);
+
+		for (uint32_t i = 0; i < limit; i++) {
+			struct view_context *context = atomic_load_explicit(&yard->contexts[i], memory_order_acquire);
+
+			if (context)
+				run(scheduler->engine, context);
+		}
+	}
+}
+
+/* Clients may drive from now on, or no more. */
+static void scheduler_follow_path(struct scheduler *scheduler)
+{
+	uint32_t path = atomic_load_explicit(&scheduler->wanted_path, memory_order_acquire);
+	struct beacon *beacon = scheduler->options.beacon;
+
+	if (path == scheduler->path)
+		return;
+	scheduler->path = path;
+	scheduler->was_direct |= path == PATH_DIRECT;
+	scheduler->recounts = path == PATH_DIRECT ? 0 : RECOUNT_BEATS;
+	engine_set_direct(scheduler->engine, path == PATH_DIRECT);
+	scheduler_each(scheduler, engine_share);
+	/* release: whoever reads it finds contexts as they must be */
+	atomic_store_explicit(&beacon->local_path, path, memory_order_seq_cst);
+	scheduler_each(scheduler, engine_recount);
 }
 
 /* One slice, copied by this thread. */
@@ -264,8 +332,12 @@ static bool scheduler_copy_some(struct scheduler *scheduler, uint64_t since_ns)
 
 static bool scheduler_pass(struct scheduler *scheduler)
 {
-	bool worked = scheduler_run_calls(scheduler);
-	uint64_t since_ns = scheduler->crowded ? clock_now_ns() : 0;
+	bool worked;
+	uint64_t since_ns;
+
+	scheduler_follow_path(scheduler);
+	worked = scheduler_run_calls(scheduler);
+	since_ns = scheduler->crowded ? clock_now_ns() : 0;
 
 	scheduler->pass++;
 	scheduler->crowded -= scheduler->crowded > 0;
@@ -293,20 +365,70 @@ static void scheduler_drain(int fd)
 	(void)n;
 }
 
-/* Nothing to do for a while: sleep until a client, the control thread or the heartbeat wakes us. */
-static void scheduler_sleep(struct scheduler *scheduler)
+static int scheduler_sleep_ms(const struct scheduler *scheduler)
+{
+	/* a call that waits for a client is told by nobody */
+	if (scheduler->queue)
+		return 1;
+	return engine_polls(scheduler->engine) ? POLL_MS : HEARTBEAT_MS;
+}
+
+static void scheduler_awake(struct scheduler *scheduler)
+{
+	scheduler->in_patrol = false;
+	atomic_store_explicit(&scheduler->options.beacon->awake, BEACON_AWAKE, memory_order_seq_cst);
+}
+
+/* Nothing to do for a while: sleep until a client, the control thread or the heartbeat wakes us, in patrol for a tick. */
+static void scheduler_sleep(struct scheduler *scheduler, bool in_patrol)
 {
 	struct pollfd wait = { .fd = scheduler->options.event_fd, .events = POLLIN };
 	struct beacon *beacon = scheduler->options.beacon;
+	int woken = 1;
 
-	atomic_store_explicit(&beacon->awake, 0, memory_order_relaxed);
-	/* with the barrier of whoever sets a bit: it sees awake = 0, or we see its bit */
+	atomic_store_explicit(&beacon->awake, in_patrol ? BEACON_PATROL : BEACON_ASLEEP, memory_order_relaxed);
+	/* with the barrier of whoever sets a bit: it sees how we sleep, or we see its bit */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!scheduler_bits_set(scheduler) && !atomic_load_explicit(&scheduler->incoming, memory_order_acquire) &&
-	    !atomic_load_explicit(&scheduler->stop, memory_order_acquire) && !copier_has_done(scheduler->copier))
-		poll(&wait, 1, engine_polls(scheduler->engine) ? POLL_MS : HEARTBEAT_MS);
-	atomic_store_explicit(&beacon->awake, 1, memory_order_seq_cst);
+	if (!scheduler_bits_set(scheduler, in_patrol) && !atomic_load_explicit(&scheduler->incoming, memory_order_acquire) &&
+	    !atomic_load_explicit(&scheduler->stop, memory_order_acquire) && !copier_has_done(scheduler->copier) &&
+	    atomic_load_explicit(&scheduler->wanted_path, memory_order_acquire) == scheduler->path) {
+		const struct timespec tick = { .tv_nsec = TICK_NS };
+
+		woken = in_patrol ? ppoll(&wait, 1, &tick, NULL) : poll(&wait, 1, scheduler_sleep_ms(scheduler));
+	}
+	/* a tick has passed: patrol goes on, for `awake` says so still, unless the pass finds something */
+	scheduler->in_patrol = in_patrol && woken == 0;
+	if (scheduler->in_patrol)
+		return;
+	scheduler_awake(scheduler);
 	scheduler_drain(scheduler->options.event_fd);
+}
+
+/* Between two passes. What is done now and then. */
+static void scheduler_tick(struct scheduler *scheduler, uint64_t now_ns)
+{
+	if (engine_met_patient(scheduler->engine)) {
+		scheduler->patient = true;
+		scheduler->patient_ns = now_ns;
+	}
+	if (now_ns - scheduler->tick_ns >= TICK_NS) {
+		scheduler->tick_ns = now_ns;
+		engine_tick(scheduler->engine);
+	}
+	if (now_ns - scheduler->beat_ns > HEARTBEAT_MS * 1000000ull)
+		scheduler_beat(scheduler, now_ns);
+	if (engine_polls(scheduler->engine) && now_ns - scheduler->polled_ns > POLL_MS * 1000000ull) {
+		scheduler->polled_ns = now_ns;
+		engine_poll(scheduler->engine);
+	}
+}
+
+static void scheduler_rest(struct scheduler *scheduler, uint64_t now_ns)
+{
+	bool in_patrol = scheduler->patient && now_ns - scheduler->patient_ns < PATROL_NS && !scheduler->queue;
+
+	scheduler->patient = in_patrol;
+	scheduler_sleep(scheduler, in_patrol);
 }
 
 static void *scheduler_main(void *arg)
@@ -319,15 +441,12 @@ static void *scheduler_main(void *arg)
 		bool worked = scheduler_pass(scheduler);
 		uint64_t now_ns;
 
+		if (worked && scheduler->in_patrol)
+			scheduler_awake(scheduler);
 		if (worked && ++rounds % 64)
 			continue;	/* the clock is read now and then only */
 		now_ns = clock_now_ns();
-		if (now_ns - scheduler->beat_ns > HEARTBEAT_MS * 1000000ull)
-			scheduler_beat(scheduler, now_ns);
-		if (engine_polls(scheduler->engine) && now_ns - scheduler->polled_ns > POLL_MS * 1000000ull) {
-			scheduler->polled_ns = now_ns;
-			engine_poll(scheduler->engine);
-		}
+		scheduler_tick(scheduler, now_ns);
 		if (rounds) {
 			rounds = 0;
 			scheduler->worked_ns = now_ns;
@@ -337,7 +456,7 @@ static void *scheduler_main(void *arg)
 		if ((now_ns - scheduler->worked_ns < SPIN_NS || copier_is_busy(scheduler->copier) || scheduler->queue) &&
 		    yielding_step(&scheduler->yielding, scheduler->worked_ns, now_ns))
 			continue;
-		scheduler_sleep(scheduler);
+		scheduler_rest(scheduler, now_ns);
 	}
 	return NULL;
 }
@@ -364,6 +483,10 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 		scheduler_free(scheduler);
 		return r;
 	}
+	/* what clients of an earlier process were told holds until it is changed */
+	scheduler->path = scheduler->wanted_path = atomic_load(&options->beacon->local_path);
+	scheduler->was_direct = scheduler->path == PATH_DIRECT;
+	engine_set_direct(scheduler->engine, scheduler->was_direct);
 	*ret_scheduler = scheduler;
 	return 0;
 }
@@ -372,15 +495,9 @@ int scheduler_start(struct scheduler *scheduler)
 {
 	int r;
 
-	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next) {
-		for (uint32_t i = 0; i < HCCLD_YARD_CONTEXTS; i++) {
-			struct view_context *context = atomic_load_explicit(&yard->contexts[i], memory_order_acquire);
-
-			if (context)
-				engine_recover(scheduler->engine, context);
-		}
-	}
-	atomic_store_explicit(&scheduler->options.beacon->awake, 1, memory_order_seq_cst);
+	scheduler_follow_path(scheduler);
+	scheduler_each(scheduler, engine_recover);
+	scheduler_awake(scheduler);
 	r = -pthread_create(&scheduler->thread, NULL, scheduler_main, scheduler);
 	scheduler->started = r == 0;
 	/* by its creator: whoever hears that the daemon is ready finds the thread by its name (top -H, ping's test) */
@@ -431,12 +548,24 @@ void scheduler_yard_remove(struct scheduler *scheduler, struct view_yard *yard)
 	previous->next = yard->next;
 }
 
+/* What was stored for the engine thread is looked at soon. */
+static void scheduler_nudge(struct scheduler *scheduler)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&scheduler->options.beacon->awake, memory_order_relaxed) != BEACON_AWAKE)
+		wake_engine(scheduler->options.event_fd);
+}
+
 void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call)
 {
 	call_push(&scheduler->incoming, call);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&scheduler->options.beacon->awake, memory_order_relaxed))
-		wake_engine(scheduler->options.event_fd);
+	scheduler_nudge(scheduler);
+}
+
+void scheduler_set_path(struct scheduler *scheduler, enum beacon_path path)
+{
+	atomic_store_explicit(&scheduler->wanted_path, (uint32_t)path, memory_order_release);
+	scheduler_nudge(scheduler);
 }
 
 static void event_deliver(struct scheduler *scheduler, const struct event *event)

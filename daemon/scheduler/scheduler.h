@@ -16,7 +16,7 @@ struct scheduler;
 
 struct scheduler_options {
 	struct beacon *beacon;		/* writable mapping; `awake` is the engine thread's */
-	int event_fd;			/* eventfd, non-blocking; clients write it when `awake` is 0; stays the caller's */
+	int event_fd;			/* eventfd, non-blocking; clients write it when `awake` is too little for them; stays the caller's */
 	uint32_t copy_threads;		/* 0: the engine thread copies alone */
 	void *data;
 	/* Any thread: make the control thread call scheduler_collect() soon (uv_async_send). */
@@ -54,5 +54,11 @@ void scheduler_yard_remove(struct scheduler *scheduler, struct view_yard *yard);
 void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call);
 /* Control thread, after notify(). */
 void scheduler_collect(struct scheduler *scheduler);
+/*
+ * Control thread: what beacon.local_path is to be. The engine thread stores it, and nobody else: it has to be ready for threads of clients that
+ * take contexts. They may do so for a while after PATH_ENGINE is back; limits of pending bytes hold from then on. At first it is what it was
+ * in memory.
+ */
+void scheduler_set_path(struct scheduler *scheduler, enum beacon_path path);
 /* Control thread, any time: passes of the engine loop so far (for the watchdog). */
 uint64_t scheduler_passes(const struct scheduler *scheduler);

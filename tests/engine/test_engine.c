@@ -541,7 +541,7 @@ TEST(lies_in_the_yard_are_mended)
 		atomic_store(&words->state, yard_next(atomic_load(&words->state), lies[i]));
 		rig_run(rig);
 		check(!rig_is_done(rig, 1, 0));
-		engine_mend(&rig->contexts[1]);
+		engine_mend(rig->engine, &rig->contexts[1]);
 		rig_run(rig);
 		check(rig_is_done(rig, 1, 0) && rig_is_done(rig, 0, 0));
 	}
@@ -549,13 +549,13 @@ TEST(lies_in_the_yard_are_mended)
 	rig_submit(rig, 1, 0, (struct rig_item[]){ RECEIVE(0, 0, 100) }, 1, 0);
 	rig_run(rig);
 	check_eq_int(yard_kind(atomic_load(&words->state)), CONTEXT_PARKED);
-	engine_mend(&rig->contexts[1]);
+	engine_mend(rig->engine, &rig->contexts[1]);
 	check_eq_int(yard_kind(atomic_load(&words->state)), CONTEXT_PARKED);	/* an honest one is left alone */
 	atomic_store(&words->asleep, 0);
 	rig_submit(rig, 0, 0, (struct rig_item[]){ SEND(1, 0, 100) }, 1, 0);
 	rig_run(rig);
 	check(!rig_is_done(rig, 1, 0));
-	engine_mend(&rig->contexts[1]);
+	engine_mend(rig->engine, &rig->contexts[1]);
 	rig_run(rig);
 	check(rig_is_done(rig, 1, 0) && rig_is_done(rig, 0, 0));
 	/* the same, but the lie has been taken back by the time somebody looks */
@@ -566,7 +566,7 @@ TEST(lies_in_the_yard_are_mended)
 	rig_run(rig);
 	atomic_store(&words->asleep, 1);
 	check(!rig_is_done(rig, 1, 0));
-	engine_mend(&rig->contexts[1]);
+	engine_mend(rig->engine, &rig->contexts[1]);
 	rig_run(rig);
 	check(rig_is_done(rig, 1, 0) && rig_is_done(rig, 0, 0));
 	rig_free(rig);

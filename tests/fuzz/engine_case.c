@@ -353,7 +353,7 @@ static bool slice_run(void)
 static void beat(void)
 {
 	for (uint32_t i = 0; i < rig->size; i++) {
-		engine_mend(&rig->contexts[i]);
+		engine_mend(rig->engine, &rig->contexts[i]);
 		engine_wake_forgotten(&rig->contexts[i]);
 	}
 	engine_look_at_held(rig->engine);
@@ -467,7 +467,7 @@ static void step(struct input *input)
 		engine_check_timeouts(rig->engine, &rig->contexts[what / 16 % 3], clock_now_ns() + 2000000000ull);
 		break;
 	case 7:
-		engine_mend(&rig->contexts[0]);
+		engine_mend(rig->engine, &rig->contexts[0]);
 		break;
 	case 8:
 		if (target == TARGET_OFFERS)

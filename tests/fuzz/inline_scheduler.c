@@ -193,12 +193,16 @@ void scheduler_beat(struct scheduler *scheduler, uint64_t later_ns)
 
 			if (!context)
 				continue;
-			engine_mend(context);
+			engine_mend(scheduler->engine, context);
 			engine_check_timeouts(scheduler->engine, context, clock_now_ns() + later_ns);
 			engine_wake_forgotten(context);
 		}
 	engine_look_at_held(scheduler->engine);
 	(void)engine_poll(scheduler->engine);
+}
+
+void scheduler_set_path(struct scheduler *scheduler, enum beacon_path path)
+{
 }
 
 struct scheduler *scheduler_free(struct scheduler *scheduler)

@@ -156,7 +156,8 @@ static void rig_forget_context(struct view_context *context)
 {
 	context->dirty = context->starved = context->watches = context->polls = false;
 	context->in_watchers = context->in_pollers = context->held = false;
-	context->awaits = context->in_awaiting = false;
+	context->awaits = context->in_awaiting = context->declined = false;
+	context->transfers = 0;
 	context->cut_ring = context->late_ring = NULL;
 	if (context->session)
 		context->session->watchers = NULL;
@@ -209,6 +210,10 @@ void rig_notify(struct rig *rig, struct view_context *context)
 
 	atomic_thread_fence(memory_order_seq_cst);
 	state = atomic_load(&context->words->state);
+	if (yard_kind(state) == CONTEXT_HELD) {
+		atomic_fetch_or(context->bit_word, context->bit);
+		return;
+	}
 	while (yard_kind(state) != CONTEXT_LEFT && yard_kind(state) != CONTEXT_ENGINE)
 		if (atomic_compare_exchange_strong(&context->words->state, &state, yard_next(state, CONTEXT_LEFT))) {
 			atomic_fetch_or(context->bit_word, context->bit);
