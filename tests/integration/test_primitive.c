@@ -8,21 +8,9 @@
 #include "hcomm/hcomm_primitives.h"
 #include "hcomm/hcomm_res.h"
 #include "tests/support/job.h"
+#include "tests/support/thread.h"
 
 #define SIZE ((uint64_t)3 << 20)
-
-static aclrtStream stream_of(ThreadHandle thread)
-{
-	void *stream;
-
-	check_ok(HcommThreadResGetInfo(thread, THREAD_RES_TYPE_STREAM, sizeof(stream), &stream));
-	return stream;
-}
-
-static void finish(ThreadHandle thread)
-{
-	check_ok(aclrtSynchronizeStreamWithTimeout(stream_of(thread), 20000));
-}
 
 static ThreadHandle thread_new(uint32_t notifies)
 {
@@ -61,7 +49,7 @@ static void copies(void)
 		check_ok(aclrtMemcpy(from, SIZE, pattern, sizes[i], ACL_MEMCPY_HOST_TO_DEVICE));
 		check_ok(HcommLocalCopyOnThread(thread, host, from, sizes[i]));
 		check_ok(HcommLocalCopyOnThread(thread, to, host, sizes[i]));
-		finish(thread);
+		thread_finish(thread);
 		check_eq_mem(to, pattern, sizes[i]);
 	}
 	check_fails(HcommLocalCopyOnThread(0, to, from, 8), HCCL_E_PTR, "thread");
@@ -82,7 +70,7 @@ static void copies(void)
 	check_ok(HcommFenceOnThread(thread));
 	check_fails(HcommFenceOnThread(0), HCCL_E_PTR, "thread");
 	check_fails(HcommFenceOnThread(1), HCCL_E_PARA, "no thread");
-	finish(thread);
+	thread_finish(thread);
 	check_eq_mem(to, pattern, SIZE);
 	check_ok(HcommThreadFree(&thread, 1));
 }
@@ -119,7 +107,7 @@ static void reductions(void)
 	check_ok(HcommLocalReduceOnThread(thread, b, a, 500, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_MIN));
 	check_ok(HcommLocalReduceOnThread(thread, b + 500, a + 500, 501, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_MAX));
 	check_ok(HcommLocalReduceOnThread(thread, e, e + 32, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_MAX));
-	finish(thread);
+	thread_finish(thread);
 	for (uint32_t i = 0; i < SIZE / 4; i++) {
 		check_eq_int(a[i], 1000);
 		check_msg(c[i] == (float)i + 0.5f, "element %u is %f", i, (double)c[i]);
@@ -149,7 +137,7 @@ static void reductions(void)
 	check_fails(HcommLocalReduceOnThread(thread, (char *)a + 1, b, 1, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM), HCCL_E_PARA, "multiple of 4");
 	check_fails(HcommLocalReduceOnThread(thread, a + 1, a, 8, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM), HCCL_E_PARA, "overlap");
 	check_ok(HcommLocalReduceOnThread(thread, a, b, 0, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM));
-	finish(thread);
+	thread_finish(thread);
 }
 
 TEST(local_reductions)
@@ -175,27 +163,27 @@ static void notifies(void)
 	check_ok(HcommLocalCopyOnThread(b, memory + 16, memory, 8));
 	check_eq_int(memory[16], 1);
 	check_ok(HcommThreadNotifyWaitOnThread(a, 2, UINT32_MAX));
-	check_ok(aclrtMemsetAsync(memory, 64, 9, 8, stream_of(a)));
+	check_ok(aclrtMemsetAsync(memory, 64, 9, 8, thread_stream(a)));
 	check_ok(HcommThreadNotifyRecordOnThread(a, b, 1));
-	check_eq_int(aclrtSynchronizeStreamWithTimeout(stream_of(b), 20), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+	check_eq_int(aclrtSynchronizeStreamWithTimeout(thread_stream(b), 20), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
 	check_ok(HcommThreadNotifyRecordOnThread(on_other_device, a, 2));
-	finish(b);
+	thread_finish(b);
 	check_eq_int(memory[16], 9);
 	/* it is 0 again: a second wait needs a second record */
 	check_ok(HcommThreadNotifyWaitOnThread(a, 2, 1));
-	check_fails(aclrtSynchronizeStream(stream_of(a)), 507048, "EI0002");
+	check_fails(aclrtSynchronizeStream(thread_stream(a)), 507048, "EI0002");
 	/* records do not add up */
 	for (int i = 0; i < 5; i++)
 		check_ok(HcommThreadNotifyRecordOnThread(b, a, 0));
 	check_ok(HcommThreadNotifyRecordOnThread(b, on_other_device, 0));
 	/* all of them before the first wait, which takes what has come by then */
-	finish(b);
+	thread_finish(b);
 	check_ok(HcommThreadNotifyWaitOnThread(a, 0, 5));
-	finish(a);
+	thread_finish(a);
 	check_ok(HcommThreadNotifyWaitOnThread(on_other_device, 0, 5));
-	finish(on_other_device);
+	thread_finish(on_other_device);
 	check_ok(HcommThreadNotifyWaitOnThread(a, 0, 1));
-	check_eq_int(aclrtSynchronizeStream(stream_of(a)), 507048);
+	check_eq_int(aclrtSynchronizeStream(thread_stream(a)), 507048);
 	check_fails(HcommThreadNotifyRecordOnThread(0, a, 0), HCCL_E_PTR, "thread");
 	check_fails(HcommThreadNotifyRecordOnThread(a, 0, 0), HCCL_E_PTR, "dstThread");
 	check_fails(HcommThreadNotifyRecordOnThread(a, b, 2), HCCL_E_PTR, "index is 2");
@@ -240,18 +228,18 @@ static void ids(void)
 	b = thread_new(0);
 	check_ok(HcommAclrtNotifyWaitOnThread(a, id, 10));
 	check_ok(HcommThreadNotifyRecordOnThread(a, a, 0));
-	check_eq_int(aclrtSynchronizeStreamWithTimeout(stream_of(a), 20), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+	check_eq_int(aclrtSynchronizeStreamWithTimeout(thread_stream(a), 20), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
 	check_ok(HcommAclrtNotifyRecordOnThread(b, id));
-	finish(a);
+	thread_finish(a);
 	/* and with what acl does with it */
 	check_ok(HcommAclrtNotifyRecordOnThread(b, id));
 	check_ok(aclrtWaitAndResetNotify(own, stream, 10));
 	check_ok(aclrtSynchronizeStream(stream));
 	check_ok(aclrtRecordNotify(own, stream));
 	check_ok(HcommAclrtNotifyWaitOnThread(b, id, 10));
-	finish(b);
+	thread_finish(b);
 	check_ok(HcommAclrtNotifyWaitOnThread(a, id, 1));
-	check_fails(aclrtSynchronizeStream(stream_of(a)), 507048, "EI0002");
+	check_fails(aclrtSynchronizeStream(thread_stream(a)), 507048, "EI0002");
 	check_fails(HcommAclrtNotifyRecordOnThread(0, id), HCCL_E_PTR, "thread");
 	check_fails(HcommAclrtNotifyRecordOnThread(9, id), HCCL_E_PARA, "no thread");
 	check_fails(HcommAclrtNotifyRecordOnThread(a, 60000), HCCL_E_PARA, "no notify 60000");
@@ -293,7 +281,7 @@ static void timeouts(void)
 	check_eq_int(async, HCCL_SUCCESS);
 	start = now();
 	check_ok(HcommThreadNotifyWaitOnThread(thread, 1, 1));
-	check_eq_int(aclrtSynchronizeStreamWithTimeout(stream_of(thread), 20000), 507048);
+	check_eq_int(aclrtSynchronizeStreamWithTimeout(thread_stream(thread), 20000), 507048);
 	check_msg(now() - start >= 0.99 && now() - start < 5, "it took %f s", now() - start);
 	/* who, what, for how long */
 	text = aclGetRecentErrMsg();
@@ -306,7 +294,7 @@ static void timeouts(void)
 	/* the others work; what was wrong is over when the program says so */
 	check_ok(HcommThreadNotifyRecordOnThread(thread, dedicated, 0));
 	check_ok(HcommThreadNotifyWaitOnThread(dedicated, 0, 5));
-	finish(dedicated);
+	thread_finish(dedicated);
 	check_ok(HcclCommSuspend(comm));
 	check_ok(HcclCommResume(comm));
 	check_ok(HcclGetCommAsyncError(comm, &async));
@@ -344,13 +332,13 @@ static void defaults(void)
 	check_ok(HcommSetNotifyWaitTimeOut(1));
 	start = now();
 	check_ok(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, 0));
-	check_fails(aclrtSynchronizeStreamWithTimeout(stream_of(thread), 20000), 507048, "EI0002");
+	check_fails(aclrtSynchronizeStreamWithTimeout(thread_stream(thread), 20000), 507048, "EI0002");
 	check_msg(now() - start >= 0.99 && now() - start < 5, "it took %f s", now() - start);
 	check_ok(HcommSetNotifyWaitTimeOut(0));
 	check_ok(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, 0));
-	check_eq_int(aclrtSynchronizeStreamWithTimeout(stream_of(thread), 1500), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+	check_eq_int(aclrtSynchronizeStreamWithTimeout(thread_stream(thread), 1500), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
 	check_ok(HcommThreadNotifyRecordOnThread(other, thread, 0));
-	finish(thread);
+	thread_finish(thread);
 	check_fails(HcommThreadResAcquireTimeOut(-1), HCCL_E_PARA, "-1");
 	check_fails(HcommThreadResAcquireTimeOut(NAN), HCCL_E_PARA, "nan");
 	check_ok(HcommThreadResAcquireTimeOut(1856));
@@ -384,7 +372,7 @@ static void batches(void)
 	check_ok(HcommBatchModeStart("tag"));
 	check_ok(HcommLocalCopyOnThread(thread, memory + 32, memory, 8));
 	check_ok(HcommBatchModeEnd("tag"));
-	finish(thread);
+	thread_finish(thread);
 	check_eq_int(memory[39], 4);
 	check_ok(HcommBatchModeStart(NULL));
 	check_ok(HcommBatchModeStart(""));

@@ -15,6 +15,7 @@
 #include "hcomm/hcomm_primitives.h"
 #include "hcomm/hcomm_res.h"
 #include "tests/support/job.h"
+#include "tests/support/thread.h"
 
 #define AREA 4096u
 #define MANY 64u
@@ -77,14 +78,6 @@ static void settle(const struct job_rank *rank)
 {
 	check_ok(HcclBarrier(rank->comm, rank->stream));
 	check_ok(aclrtSynchronizeStream(rank->stream));
-}
-
-static void finish(ThreadHandle thread)
-{
-	void *stream;
-
-	check_ok(HcommThreadResGetInfo(thread, THREAD_RES_TYPE_STREAM, sizeof(stream), &stream));
-	check_ok(aclrtSynchronizeStreamWithTimeout(stream, 20000));
 }
 
 /* ---- all of them ---- */
@@ -199,8 +192,8 @@ static void is_used_elsewhere(struct job_rank *rank)
 	check_eq_int(pthread_join(id, NULL), 0);
 	check_eq_int(pthread_create(&id, NULL, with_other_device, &t), 0);
 	check_eq_int(pthread_join(id, NULL), 0);
-	finish(t.thread);
-	finish(t.alone);
+	thread_finish(t.thread);
+	thread_finish(t.alone);
 	settle(rank);
 }
 
@@ -238,7 +231,7 @@ static void forks(struct job_rank *rank)
 	}
 	/* the parent's is as it was */
 	all_of_it(&t);
-	finish(t.thread);
+	thread_finish(t.thread);
 	settle(rank);
 }
 
@@ -286,13 +279,13 @@ static void check_across(const struct things *a, const struct things *b)
 	check_ok(HcommWriteReduceOnThread(b->thread, a->channel, a->other, a->own, 4, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM));
 	check_ok(HcommChannelNotifyRecordOnThread(b->thread, a->channel, 0));
 	check_ok(HcommChannelNotifyWaitOnThread(a->thread, b->channel, 0, 20));
-	finish(a->thread);
+	thread_finish(a->thread);
 	check_eq_int(b->own[15], 2);
 	check_eq_int(b->own[16], 2);
 	check_eq_int(a->own[79], 1);
 	check_ok(HcommChannelNotifyRecordOnThread(a->thread, b->channel, 1));
 	check_ok(HcommChannelNotifyWaitOnThread(b->thread, a->channel, 1, 20));
-	finish(b->thread);
+	thread_finish(b->thread);
 }
 
 static void has_its_own(struct job_rank *rank)
@@ -526,7 +519,7 @@ static void meets_all(struct job_rank *rank)
 		check_ok(HcommWriteWithNotifyOnThread(thread, channels[i], remote_of(rank->comm, channels[i]) + AREA / 2 + rank->rank, memory, 1, 1));
 	for (uint32_t i = 0; i < count; i++)
 		check_ok(HcommChannelNotifyWaitOnThread(thread, channels[i], 1, 60));
-	finish(thread);
+	thread_finish(thread);
 	for (uint32_t i = 0; i < MANY; i++)
 		check_eq_uint(memory[AREA / 2 + i], i);
 	settle(rank);

@@ -10,19 +10,11 @@
 #include "hcomm/hcomm_primitives.h"
 #include "hcomm/hcomm_res.h"
 #include "tests/support/job.h"
+#include "tests/support/thread.h"
 
 #define MAX 41
 
 static const CommEngine no_engine = (CommEngine)6;
-
-static aclrtStream stream_of(ThreadHandle thread)
-{
-	void *stream = NULL;
-
-	check_ok(HcommThreadResGetInfo(thread, THREAD_RES_TYPE_STREAM, sizeof(stream), &stream));
-	check_ptr(stream);
-	return stream;
-}
 
 /* The thread does work: by its own notifies, in order. */
 static void check_works(ThreadHandle thread, uint32_t notifies)
@@ -34,7 +26,7 @@ static void check_works(ThreadHandle thread, uint32_t notifies)
 	for (uint32_t i = 0; i < notifies; i++)
 		check_ok(HcommThreadNotifyWaitOnThread(thread, i, 10));
 	check_ok(HcommLocalCopyOnThread(thread, memory + 32, memory, 16));
-	check_ok(aclrtSynchronizeStreamWithTimeout(stream_of(thread), 10000));
+	check_ok(aclrtSynchronizeStreamWithTimeout(thread_stream(thread), 10000));
 	check_eq_int(memory[47], 3);
 	check_ok(aclrtFree(memory));
 }
@@ -122,7 +114,7 @@ static void streams(void)
 	check_ok(HcclThreadAcquireWithStream(comm, COMM_ENGINE_CPU_TS, stream, 2, &thread));
 	check_ok(HcclThreadAcquireWithStream(comm, COMM_ENGINE_CPU_TS, stream, 2, &again));
 	check_eq_uint(thread, again);
-	check_eq_ptr(stream_of(thread), stream);
+	check_eq_ptr(thread_stream(thread), stream);
 	check_works(thread, 2);
 	check_fails(HcommThreadNotifyWaitOnThread(thread, 2, 1), HCCL_E_PTR, "2 notifies");
 	/* for an operator that needs more it gets more */
@@ -182,7 +174,7 @@ static void infos(void)
 	check_fails(HcclThreadResGetInfo(comm, 12345, THREAD_RES_TYPE_STREAM, 8, &stream), HCCL_E_PARA, "no thread");
 	check_null(stream);
 	check_ok(HcclThreadResGetInfo(comm, thread, THREAD_RES_TYPE_STREAM, 8, &stream));
-	check_eq_ptr(stream, stream_of(thread));
+	check_eq_ptr(stream, thread_stream(thread));
 	check_fails(HcommThreadResGetInfo(0, THREAD_RES_TYPE_STREAM, 8, &stream), HCCL_E_PTR, "thread");
 	check_fails(HcommThreadResGetInfo(thread, THREAD_RES_TYPE_STREAM, 8, NULL), HCCL_E_PTR, "info");
 	check_fails(HcommThreadResGetInfo(thread, THREAD_RES_TYPE_STREAM, 16, &stream), HCCL_E_PARA, "infoLen is 16");
@@ -372,7 +364,7 @@ static void destroy_while_waited(void)
 	check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 1, 1, &own));
 	check_ok(HcommThreadNotifyWaitOnThread(own, 0, 0));
 	check_eq_int(pthread_create(&destroyer, NULL, destroy_soon, comm), 0);
-	check_fails(aclrtSynchronizeStreamWithTimeout(stream_of(own), 20000), 107022, "communicator");
+	check_fails(aclrtSynchronizeStreamWithTimeout(thread_stream(own), 20000), 107022, "communicator");
 	check_eq_int(pthread_join(destroyer, NULL), 0);
 }
 

@@ -12,6 +12,7 @@
 #include "hcomm/hcomm_res.h"
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/thread.h"
 #include "tests/support/worker.h"
 
 #define COUNT 4096u
@@ -75,14 +76,6 @@ static void run_all(void (*body)(void))
 	}
 }
 
-static aclrtStream stream_of(ThreadHandle thread)
-{
-	void *stream;
-
-	check_ok(HcommThreadResGetInfo(thread, THREAD_RES_TYPE_STREAM, sizeof(stream), &stream));
-	return stream;
-}
-
 /* ---- threads are there afterwards, and what is queued goes on ---- */
 
 static void survive(void)
@@ -106,7 +99,7 @@ static void survive(void)
 	check_ok(HcommLocalCopyOnThread(alone, memory + 32, memory, 16));
 	kill_daemon();
 	check_ok(HcommThreadNotifyRecordOnThread(threads[0], threads[1], 1));
-	check_ok(aclrtSynchronizeStreamWithTimeout(stream_of(alone), 10000));
+	check_ok(aclrtSynchronizeStreamWithTimeout(thread_stream(alone), 10000));
 	check_eq_int(memory[47], 5);
 	/* made of an earlier daemon's, they go as others do */
 	check_ok(HcommThreadFree(&alone, 1));
@@ -142,7 +135,7 @@ static void churn(void)
 		check_ok(HcclThreadAcquire(comm, COMM_ENGINE_CPU, 3, 5, of_comm));
 		check_ok(HcommThreadNotifyRecordOnThread(threads[0], of_comm[2], 4));
 		check_ok(HcommThreadNotifyWaitOnThread(of_comm[2], 4, 20));
-		check_ok(aclrtSynchronizeStreamWithTimeout(stream_of(of_comm[2]), 20000));
+		check_ok(aclrtSynchronizeStreamWithTimeout(thread_stream(of_comm[2]), 20000));
 		if (rounds % 2)
 			check_ok(HcommThreadFree(threads, 3));
 		check_ok(HcclCommDestroy(comm));
@@ -186,12 +179,12 @@ static void work(void)
 		check_ok(HcommThreadNotifyWaitOnThread(threads[0], 0, 20));
 		if (rounds % 64)
 			continue;
-		check_ok(aclrtSynchronizeStreamWithTimeout(stream_of(threads[0]), 20000));
+		check_ok(aclrtSynchronizeStreamWithTimeout(thread_stream(threads[0]), 20000));
 		for (uint32_t i = 0; i < COUNT; i++)
 			if (copy[i] != (int32_t)((rounds + 1) * (i % 5)) || sum[i] != copy[i])
 				test_fail(__FILE__, __LINE__, "round %u, element %u: %d and %d", rounds, i, sum[i], copy[i]);
 	}
-	check_ok(aclrtSynchronizeStreamWithTimeout(stream_of(threads[0]), 20000));
+	check_ok(aclrtSynchronizeStreamWithTimeout(thread_stream(threads[0]), 20000));
 	for (uint32_t i = 0; i < COUNT; i++)
 		check_eq_int(sum[i], (int32_t)(rounds * (i % 5)));
 	pthread_join(thread, NULL);

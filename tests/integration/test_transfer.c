@@ -8,21 +8,9 @@
 #include "hcomm/hcomm_primitives.h"
 #include "hcomm/hcomm_res.h"
 #include "tests/support/job.h"
+#include "tests/support/thread.h"
 
 #define AREA 8192u
-
-static aclrtStream stream_of(ThreadHandle thread)
-{
-	void *stream;
-
-	check_ok(HcommThreadResGetInfo(thread, THREAD_RES_TYPE_STREAM, sizeof(stream), &stream));
-	return stream;
-}
-
-static void finish(ThreadHandle thread)
-{
-	check_ok(aclrtSynchronizeStreamWithTimeout(stream_of(thread), 60000));
-}
 
 static void *remote_memory(HcclComm comm, ChannelHandle channel, uint64_t bytes)
 {
@@ -70,7 +58,7 @@ static struct pair pair_new(struct job_rank *rank, uint32_t notifies)
 /* Both have done what they did before. */
 static void meet(struct pair *pair)
 {
-	finish(pair->thread);
+	thread_finish(pair->thread);
 	check_ok(HcclBarrier(pair->rank->comm, pair->rank->stream));
 	check_ok(aclrtSynchronizeStream(pair->rank->stream));
 }
@@ -95,7 +83,7 @@ static void good_cases(struct pair *pair)
 	check_ok(HcommChannelFenceOnThread(t, c));
 	check_ok(HcommChannelDrainOnThread(t, c));
 	check_ok(HcommChannelNotifyRecordOnThread(t, c, 3));
-	finish(t);
+	thread_finish(t);
 	/* what is queued without a thread has an order of its own */
 	check_ok(HcommWriteNbi(c, theirs + 160, mine, 64));
 	check_ok(HcommReadNbi(c, mine + 144, theirs + 160, 64));
@@ -120,7 +108,7 @@ static void check_received(struct pair *pair)
 
 	for (uint32_t i = 0; i < 7; i++)
 		check_ok(HcommChannelNotifyWaitOnThread(pair->thread, pair->channel, i, 10));
-	finish(pair->thread);
+	thread_finish(pair->thread);
 	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++)
 		for (uint32_t j = 0; j < 16; j++)
 			check_eq_int(own[copied[i] + j], 0x0a0a0a0a);
@@ -190,13 +178,13 @@ static void batches(struct pair *pair)
 	descs[7].transferInfo.write.src = mine;
 	descs[7].transferInfo.write.dst = mine;
 	check_fails(HcommBatchTransferOnThread(t, c, descs, 8), HCCL_E_PARA, "not in memory of rank 1");
-	finish(t);
+	thread_finish(t);
 	check_eq_int(mine[256], 0x0a0a0a0a);
 	check_ok(HcommReadOnThread(t, c, mine + 300, theirs + 256, 4));
-	finish(t);
+	thread_finish(t);
 	check_eq_int(mine[300], 0x0b0b0b0b);
 	check_ok(HcommBatchTransferOnThread(t, c, descs, 7));
-	finish(t);
+	thread_finish(t);
 	check_eq_int(mine[256], 3 * 0x0a0a0a0a);
 }
 
@@ -263,7 +251,7 @@ static void late_cases(struct pair *pair)
 
 	check_ok(HcclGetCommName(pair->rank->comm, name));
 	check_ok(HcommChannelNotifyWaitOnThread(pair->thread, pair->channel, 2, 1));
-	check_eq_int(aclrtSynchronizeStreamWithTimeout(stream_of(pair->thread), 20000), 507048);
+	check_eq_int(aclrtSynchronizeStreamWithTimeout(thread_stream(pair->thread), 20000), 507048);
 	text = aclGetRecentErrMsg();
 	check_str_contains(text, "EI0002");
 	check_str_contains(text, "stream ");
@@ -285,10 +273,10 @@ static void while_suspended(struct pair *pair)
 	check_fails(HcommChannelNotifyWaitOnThread(pair->thread, pair->channel, 0, 1), HCCL_E_SUSPENDING, "suspended");
 	check_fails(HcommChannelNotifyWait(pair->channel, 0, 1), HCCL_E_SUSPENDING, "suspended");
 	check_ok(HcommLocalCopyOnThread(pair->thread, pair->own + 64, pair->own, 8));
-	finish(pair->thread);
+	thread_finish(pair->thread);
 	check_ok(HcclCommResume(pair->rank->comm));
 	check_ok(HcommWriteOnThread(pair->thread, pair->channel, pair->other, pair->own, 8));
-	finish(pair->thread);
+	thread_finish(pair->thread);
 	atomic_store(&was_suspended, true);
 }
 
@@ -354,14 +342,14 @@ static void leave_early(struct job_rank *rank)
 	meet(&pair);
 	if (rank->rank == 0) {
 		check_ok(HcommChannelNotifyRecordOnThread(pair.thread, pair.channel, 0));
-		finish(pair.thread);
+		thread_finish(pair.thread);
 		return; /* and destroys the communicator */
 	}
 	check_ok(HcommChannelNotifyWaitOnThread(pair.thread, pair.channel, 1, 0));
-	check_fails(aclrtSynchronizeStreamWithTimeout(stream_of(pair.thread), 20000), 507057, "rank 0");
+	check_fails(aclrtSynchronizeStreamWithTimeout(thread_stream(pair.thread), 20000), 507057, "rank 0");
 	/* what it recorded before it left */
 	check_ok(HcommChannelNotifyWaitOnThread(pair.thread, pair.channel, 0, 0));
-	finish(pair.thread);
+	thread_finish(pair.thread);
 	check_fails(HcommChannelNotifyRecord(pair.channel, 0), HCCL_E_REMOTE, "destroyed the communicator");
 	/* that the other has left is no error; to want something of it is */
 	check_ok(HcclCommSuspend(rank->comm));

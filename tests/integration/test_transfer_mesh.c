@@ -13,6 +13,7 @@
 #include "hcomm/hcomm_primitives.h"
 #include "hcomm/hcomm_res.h"
 #include "tests/support/job.h"
+#include "tests/support/thread.h"
 #include "tests/support/worker.h"
 
 #define SIZE 4u
@@ -31,19 +32,6 @@ struct mesh {
 	float *input, *peer_inputs[SIZE]; /* registered: a block for each rank */
 	float *output;
 };
-
-static aclrtStream stream_of(ThreadHandle thread)
-{
-	void *stream;
-
-	check_ok(HcommThreadResGetInfo(thread, THREAD_RES_TYPE_STREAM, sizeof(stream), &stream));
-	return stream;
-}
-
-static void finish(ThreadHandle thread)
-{
-	check_ok(aclrtSynchronizeStreamWithTimeout(stream_of(thread), 60000));
-}
 
 static void *remote_memory(HcclComm comm, ChannelHandle channel, uint64_t bytes)
 {
@@ -242,7 +230,7 @@ static void run_mesh(struct job_rank *rank, CommProtocol protocol, uint32_t epoc
 		default:
 			reduce_scatter_written(&mesh);
 		}
-		finish(mesh.leader);
+		thread_finish(mesh.leader);
 		if (epoch % 3)
 			check_reduced(&mesh, epoch);
 		else
@@ -321,7 +309,7 @@ static void die(struct mesh *mesh)
 {
 	for (uint32_t peer = 1; peer < SIZE; peer++)
 		check_ok(HcommWriteWithNotifyOnThread(mesh->leader, mesh->channels[peer], mesh->peer_buffers[peer], mesh->input, 64, READY));
-	finish(mesh->leader);
+	thread_finish(mesh->leader);
 	while (atomic_load(&death->waiting) < SIZE - 1)
 		usleep(1000);
 	usleep(50000);
@@ -342,7 +330,7 @@ static void go_on(struct mesh *mesh, uint32_t index)
 	for (uint32_t peer = 1; peer < SIZE; peer++)
 		if (peer != index)
 			check_ok(HcommChannelNotifyWaitOnThread(thread, mesh->channels[peer], DONE, 20));
-	finish(thread);
+	thread_finish(thread);
 	atomic_fetch_add(&death->waiting, 1);
 	while (atomic_load(&death->waiting) < 2 * (SIZE - 1))
 		usleep(1000);
@@ -371,7 +359,7 @@ static void survive_death(uint32_t index, HcclRootInfo *shared)
 	check_ok(HcommChannelNotifyWaitOnThread(waiter, mesh.channels[0], DONE, 0));
 	check_ok(HcommThreadNotifyRecordOnThread(waiter, mesh.leader, 0));
 	atomic_fetch_add(&death->waiting, 1);
-	check_eq_int(aclrtSynchronizeStreamWithTimeout(stream_of(waiter), 20000), 507057);
+	check_eq_int(aclrtSynchronizeStreamWithTimeout(thread_stream(waiter), 20000), 507057);
 	end = now_us();
 	check_told(aclGetRecentErrMsg());
 	check_lt_uint(end - death->killed_us, 2000000);
@@ -379,7 +367,7 @@ static void survive_death(uint32_t index, HcclRootInfo *shared)
 	check_eq_int(async, HCCL_E_REMOTE);
 	/* those that come later are told at once; what had come before is there */
 	check_ok(HcommChannelNotifyWaitOnThread(waiter, mesh.channels[0], READY, 0));
-	finish(waiter);
+	thread_finish(waiter);
 	check_eq_int(HcommChannelNotifyWait(mesh.channels[0], DONE, 0), HCCL_E_REMOTE);
 	check_told(aclGetRecentErrMsg());
 	check_eq_int(HcommWriteOnThread(waiter, mesh.channels[0], mesh.peer_buffers[0], mesh.input, 64), HCCL_E_REMOTE);
