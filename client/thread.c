@@ -224,20 +224,15 @@ static int comm_check(const struct hccld_comm *comm, const char *function)
 	return hccld_error(CAUSE_BAD_HANDLE, "%s: communicator %s is being destroyed by another thread", function, comm->name);
 }
 
-int hccld_threads_acquire(struct hccld_comm *comm, const char *function, uint32_t engine, uint32_t count, uint32_t notify_count,
-			  uint64_t *ret_handles)
+/* @count of them, or none. With the lock. */
+static int threads_new(const struct wish *wish, uint32_t count, uint64_t *ret_handles)
 {
-	const struct wish wish = wish_of(comm, HCCLD_THREAD_PLAIN, engine, notify_count);
-	struct hccld_thread *made[HCCLD_THREADS_PER_COMM];
+	struct hccld_thread *made[HCCLD_THREADS_PER_CALL];
 	uint32_t made_count = 0;
-	int cancel = hccld_threads_lock(), r;
+	int r = 0;
 
-	drop_lost();
-	r = comm_check(comm, function);
-	if (r == 0)
-		r = room_check(comm, function, count, notify_count);
 	while (r == 0 && made_count < count) {
-		r = thread_new(&wish, &made[made_count]);
+		r = thread_new(wish, &made[made_count]);
 		made_count += r == 0;
 	}
 	for (uint32_t i = 0; i < made_count; i++) {
@@ -246,6 +241,21 @@ int hccld_threads_acquire(struct hccld_comm *comm, const char *function, uint32_
 		else
 			ret_handles[i] = hccld_thread_handle(made[i]);
 	}
+	return r;
+}
+
+int hccld_threads_acquire(struct hccld_comm *comm, const char *function, uint32_t engine, uint32_t count, uint32_t notify_count,
+			  uint64_t *ret_handles)
+{
+	const struct wish wish = wish_of(comm, HCCLD_THREAD_PLAIN, engine, notify_count);
+	int cancel = hccld_threads_lock(), r;
+
+	drop_lost();
+	r = comm_check(comm, function);
+	if (r == 0)
+		r = room_check(comm, function, count, notify_count);
+	if (r == 0)
+		r = threads_new(&wish, count, ret_handles);
 	hccld_threads_unlock(cancel);
 	return r;
 }
@@ -366,9 +376,7 @@ void hccld_thread_release(struct hccld_thread *thread)
 
 int hccld_threads_allocate(uint32_t engine, uint32_t count, uint32_t notify_count, uint64_t *ret_handles)
 {
-	struct hccld_thread *made[HCCLD_THREADS_PER_CALL];
 	struct wish wish = { .kind = HCCLD_THREAD_FREE, .engine = engine, .notify_count = notify_count };
-	uint32_t made_count = 0;
 	int cancel, r;
 
 	r = hccld_context_current(&wish.context);
@@ -376,16 +384,7 @@ int hccld_threads_allocate(uint32_t engine, uint32_t count, uint32_t notify_coun
 		return r;
 	wish.context_id = wish.context->id;
 	cancel = hccld_threads_lock();
-	while (r == 0 && made_count < count) {
-		r = thread_new(&wish, &made[made_count]);
-		made_count += r == 0;
-	}
-	for (uint32_t i = 0; i < made_count; i++) {
-		if (r < 0)
-			thread_end(made[i]);
-		else
-			ret_handles[i] = hccld_thread_handle(made[i]);
-	}
+	r = threads_new(&wish, count, ret_handles);
 	hccld_threads_unlock(cancel);
 	return r;
 }
