@@ -140,15 +140,6 @@ TEST(acl_allocation_has_the_codes_of_cann)
 	job_run(allocation_codes);
 }
 
-static size_t free_memory(void)
-{
-	size_t free, total;
-
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	check_le_uint(free, total);
-	return free;
-}
-
 static void accounting(void)
 {
 	size_t before, total, free;
@@ -164,21 +155,21 @@ static void accounting(void)
 	}
 	check_fails(aclrtGetMemInfo((aclrtMemAttr)18, &free, &total), ACL_ERROR_RT_PARAM_INVALID,
 		    NULL);
-	before = free_memory();
+	before = job_free_memory();
 	for (int round = 0; round < 3; round++) {
 		for (unsigned int i = 0; i < 64; i++) {
-			const size_t size = i % 2 ? 1 + i * 1000 : 400000 + i, had = free_memory();
+			const size_t size = i % 2 ? 1 + i * 1000 : 400000 + i, had = job_free_memory();
 
 			check_ok(aclrtMalloc(&memory[i], size, ACL_MEM_MALLOC_HUGE_FIRST));
-			check_le_uint(free_memory() + size, had);
+			check_le_uint(job_free_memory() + size, had);
 		}
 		for (unsigned int i = 0; i < 64; i++)
 			check_ok(aclrtFree(memory[i * 29 % 64]));
-		check_eq_uint(free_memory(), before);
+		check_eq_uint(job_free_memory(), before);
 	}
 	/* host memory is another matter */
 	check_ok(aclrtMallocHost(&memory[0], 10 << 20));
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 	/* the size that was asked for, not the one with the room that aclrtMalloc() adds */
 	check_fails(aclrtMalloc(&memory[1], 65 << 20, ACL_MEM_MALLOC_HUGE_FIRST), ACL_ERROR_RT_MEMORY_ALLOCATION, "; 65 MiB more were asked for by pid ");
 }
@@ -297,12 +288,12 @@ static void churn_in_threads(void)
 	size_t before;
 
 	check_ok(aclrtSetDevice(0));
-	before = free_memory();
+	before = job_free_memory();
 	for (uintptr_t i = 0; i < 4; i++)
 		check_eq_int(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 }
 
 TEST(acl_allocations_of_threads_do_not_mix)
@@ -323,11 +314,11 @@ static void die_with_memory(void)
 	}
 	check_eq_int(waitpid(pid, &status, 0), pid);
 	check_ok(aclrtSetDevice(0));
-	for (int i = 0; free_memory() < 64 << 20; i++) {
+	for (int i = 0; job_free_memory() < 64 << 20; i++) {
 		check_lt_int(i, 5000);
 		usleep(1000);
 	}
-	before = free_memory();
+	before = job_free_memory();
 	check_eq_uint(before, 64 << 20);
 }
 

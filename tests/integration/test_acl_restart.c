@@ -36,14 +36,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static size_t free_memory(void)
-{
-	size_t free, total;
-
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	return free;
-}
-
 static void program(void)
 {
 	pthread_t threads[4];
@@ -51,7 +43,7 @@ static void program(void)
 	size_t had;
 
 	check_ok(aclrtSetDevice(0));
-	had = free_memory();
+	had = job_free_memory();
 	for (intptr_t i = 0; i < 4; i++)
 		check_eq_int(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
 	sleep(2);
@@ -64,7 +56,7 @@ static void program(void)
 	atomic_store(&stop, 1);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	check_eq_uint(free_memory(), had);
+	check_eq_uint(job_free_memory(), had);
 }
 
 /* ---- events and host functions that are pending ---- */

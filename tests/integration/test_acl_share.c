@@ -59,17 +59,9 @@ static void check_filled(const unsigned char *memory, size_t size, unsigned int 
 			test_fail(__FILE__, __LINE__, "byte %zu is %u", i, memory[i]);
 }
 
-static size_t free_memory(void)
-{
-	size_t free, total;
-
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	return free;
-}
-
 static void await_memory(size_t free)
 {
-	for (int i = 0; free_memory() < free; i++) {
+	for (int i = 0; job_free_memory() < free; i++) {
 		check_lt_int(i, 20000);
 		usleep(1000);
 	}
@@ -103,14 +95,14 @@ static void both_ways(uint32_t index, HcclRootInfo *unused)
 	job_meet();
 	for (int i = 0; i < 4; i++) {
 		unsigned char *copy = malloc(sizes[i]), *device = job_memory(sizes[i], 0), *again;
-		size_t had = free_memory();
+		size_t had = job_free_memory();
 
 		check_ok(aclrtIpcMemImportByKey((void **)&memory[i], shared->key[i],
 						ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS));
 		check_ok(aclrtIpcMemImportByKey((void **)&again, shared->key[i], 0));
 		check_eq_ptr(again, memory[i]);
 		/* it is not charged here */
-		check_eq_uint(free_memory(), had);
+		check_eq_uint(job_free_memory(), had);
 		check_filled(memory[i], sizes[i], (unsigned int)i);
 		check_ok(aclrtMemcpyAsync(device, sizes[i], memory[i], sizes[i],
 					  ACL_MEMCPY_DEVICE_TO_DEVICE, NULL));
@@ -314,7 +306,7 @@ static void freed(uint32_t index, HcclRootInfo *unused)
 
 	check_ok(aclrtSetDevice(0));
 	if (index == 0) {
-		size_t had = free_memory();
+		size_t had = job_free_memory();
 
 		atomic_store(&shared->pid[0], getpid());
 		check_ok(aclrtMalloc((void **)&memory[0], 5000, ACL_MEM_MALLOC_HUGE_FIRST));
@@ -328,7 +320,7 @@ static void freed(uint32_t index, HcclRootInfo *unused)
 		check_ok(aclrtFree(memory[0]));
 		check_ok(aclrtFree(memory[1]));
 		/* what is small shares its pages with others of this process: it was cleared, and is used again */
-		check_eq_uint(free_memory(), had);
+		check_eq_uint(job_free_memory(), had);
 		job_meet();
 		job_meet();
 		return;
@@ -383,7 +375,7 @@ static void dies(uint32_t index, HcclRootInfo *unused)
 	}
 	job_meet();
 	mine = job_memory(64 * MIB, 0);
-	had = free_memory();
+	had = job_free_memory();
 	check_ok(aclrtIpcMemImportByKey((void **)&memory, shared->key[0], 0));
 	check_ok(aclrtMemImportFromShareableHandleV2(&shared->fabric,
 						     ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, 0, &handle));
@@ -426,12 +418,12 @@ static void physical_outlives(uint32_t index, HcclRootInfo *unused)
 	size_t had;
 
 	check_ok(aclrtSetDevice(0));
-	had = free_memory();
+	had = job_free_memory();
 	job_meet();
 	check_ok(aclrtReserveMemAddress((void **)&mapped, 4 * MIB, 0, NULL, 0));
 	if (index == 0) {
 		check_ok(aclrtMallocPhysical(&handle, 4 * MIB, &prop, 0));
-		check_eq_uint(free_memory(), had - 4 * MIB);
+		check_eq_uint(job_free_memory(), had - 4 * MIB);
 		check_ok(aclrtMapMem(mapped, 4 * MIB, 0, handle, 0));
 		fill(mapped, 4 * MIB, 3);
 		check_ok(aclrtMemExportToShareableHandle(
@@ -462,7 +454,7 @@ static void physical_outlives(uint32_t index, HcclRootInfo *unused)
 		check_ok(aclrtSynchronizeStream(NULL));
 		check_filled(copy, 4 * MIB, 3);
 		check_ok(aclrtFree(copy));
-		check_eq_uint(free_memory(), had - 4 * MIB);
+		check_eq_uint(job_free_memory(), had - 4 * MIB);
 		check_ok(aclrtFreePhysical(handle));
 		check_filled(mapped, 4 * MIB, 3);
 		check_ok(aclrtUnmapMem(mapped));
@@ -500,7 +492,7 @@ static void cycles(uint32_t index, HcclRootInfo *unused)
 
 		if (i == 20) {
 			fds = fd_count();
-			had = free_memory();
+			had = job_free_memory();
 		}
 		if (index == 0) {
 			check_ok(aclrtMalloc((void **)&memory, i % 2 ? 100 : 300 * KIB,
@@ -525,7 +517,7 @@ static void cycles(uint32_t index, HcclRootInfo *unused)
 	job_meet();
 	check_eq_int(fd_count(), fds);
 	if (index == 0)
-		check_eq_uint(free_memory(), had);
+		check_eq_uint(job_free_memory(), had);
 }
 
 TEST_TIMEOUT(share_a_thousand_cycles_leave_nothing, 120)

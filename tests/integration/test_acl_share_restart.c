@@ -31,18 +31,8 @@ static void await(int step)
 /* Until another one serves: it answers after this. */
 static void kill_daemon(void)
 {
-	size_t free, total;
-
 	worker_replace(shared->keeper);
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-}
-
-static size_t free_memory(void)
-{
-	size_t free, total;
-
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	return free;
+	(void)job_free_memory();
 }
 
 static const aclrtPhysicalMemProp prop = { .memAttr = ACL_HBM_MEM_HUGE,
@@ -121,11 +111,11 @@ static void importer(void)
 	check_ok(aclrtMemcpyAsync(mine, MIB, secret, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, NULL));
 	check_ok(aclrtSynchronizeStream(NULL));
 	check_eq_int(mine[MIB - 1], 2);
-	had = free_memory();
+	had = job_free_memory();
 	check_ok(aclrtUnmapMem(mapped));
 	check_ok(aclrtFreePhysical(handle));
 	/* the orphan went with its last import */
-	for (int i = 0; free_memory() != had + 2 * MIB; i++) {
+	for (int i = 0; job_free_memory() != had + 2 * MIB; i++) {
 		check_lt_int(i, 10000);
 		usleep(1000);
 	}
@@ -138,7 +128,7 @@ static void importer(void)
 	check_ok(aclrtIpcMemClose(shared->key));
 	check_ok(aclrtIpcMemClose(shared->secret_key));
 	/* the dead process's memory is back as soon as nothing uses it */
-	for (int i = 0; free_memory() < had + 3 * MIB; i++) {
+	for (int i = 0; job_free_memory() < had + 3 * MIB; i++) {
 		check_lt_int(i, 10000);
 		usleep(1000);
 	}

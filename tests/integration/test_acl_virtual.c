@@ -14,14 +14,6 @@ static aclrtPhysicalMemProp prop_of(uint32_t device)
 				       .location = { device, ACL_MEM_LOCATION_TYPE_DEVICE } };
 }
 
-static size_t free_memory(void)
-{
-	size_t free, total;
-
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	return free;
-}
-
 static void *piece(uint32_t device)
 {
 	const aclrtPhysicalMemProp prop = prop_of(device);
@@ -91,15 +83,15 @@ static void mapped_twice(void)
 	check_ok(aclrtSetDevice(0));
 	check_ok(aclrtSynchronizeStream(NULL));
 	mine = job_memory(PIECE, 3);
-	had = free_memory();
+	had = job_free_memory();
 	handle = piece(0);
-	check_eq_uint(free_memory(), had - PIECE);
+	check_eq_uint(job_free_memory(), had - PIECE);
 	check_ok(aclrtReserveMemAddress((void **)&a, 8 * PIECE, 0, NULL, 0));
 	b = a + 4 * PIECE;
 	check_ok(aclrtMapMem(a, PIECE, 0, handle, 0));
 	/* another time, and a part of it */
 	check_ok(aclrtMapMem(b, PIECE / 2, PIECE / 2, handle, 0));
-	check_eq_uint(free_memory(), had - PIECE);
+	check_eq_uint(job_free_memory(), had - PIECE);
 	a[PIECE - 1] = 77;
 	check_eq_int(b[PIECE / 2 - 1], 77);
 	check_ok(aclrtMemcpyAsync(b, PIECE / 2, mine, PIECE / 2, ACL_MEMCPY_DEVICE_TO_DEVICE, NULL));
@@ -122,10 +114,10 @@ static void mapped_twice(void)
 	check_ok(aclrtUnmapMem(b));
 	check_fails(aclrtReleaseMemAddress(a), ACL_ERROR_RT_PARAM_INVALID, "aclrtUnmapMem first");
 	check_ok(aclrtFreePhysical(again));
-	check_eq_uint(free_memory(), had - PIECE);
+	check_eq_uint(job_free_memory(), had - PIECE);
 	check_eq_int(a[PIECE + 99], 9);
 	check_ok(aclrtUnmapMem(a + PIECE));
-	check_eq_uint(free_memory(), had);
+	check_eq_uint(job_free_memory(), had);
 	check_ok(aclrtReleaseMemAddress(a));
 }
 
@@ -418,12 +410,12 @@ static void many_threads(void)
 	size_t had;
 
 	check_ok(aclrtSetDevice(0));
-	had = free_memory();
+	had = job_free_memory();
 	for (intptr_t i = 0; i < 4; i++)
 		check_eq_int(pthread_create(&threads[i], NULL, maps, (void *)i), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	check_eq_uint(free_memory(), had);
+	check_eq_uint(job_free_memory(), had);
 }
 
 TEST(virtual_memory_of_several_threads)
@@ -439,14 +431,14 @@ static void reset_with_shares(void)
 
 	for (int i = 0; i < 3; i++) {
 		check_ok(aclrtSetDevice(0));
-		had = free_memory();
+		had = job_free_memory();
 		memory = job_memory(MIB, 1);
 		check_ok(aclrtIpcMemGetExportKey(memory, 100, key[0], 65, 0));
 		check_ok(aclrtIpcMemImportByKey(&address, key[0], 0));
 		check_ok(aclrtResetDevice(0));
 		check_fails(aclrtIpcMemClose(key[0]), ACL_ERROR_RT_INVALID_HANDLE, NULL);
 		check_ok(aclrtSetDevice(0));
-		check_eq_uint(free_memory(), had);
+		check_eq_uint(job_free_memory(), had);
 		check_fails(aclrtIpcMemImportByKey(&address, key[0], 0), ACL_ERROR_RT_INVALID_HANDLE, NULL);
 		check_ok(aclrtResetDevice(0));
 	}

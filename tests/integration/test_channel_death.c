@@ -93,15 +93,6 @@ static bool is_readable(const void *address)
 	return readable;
 }
 
-/* The devices' own account: what channels bring costs nothing, and what they took is back. */
-static size_t free_memory(void)
-{
-	size_t free, total;
-
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	return free;
-}
-
 static _Noreturn void die(void)
 {
 	job_expect_kill();
@@ -554,7 +545,8 @@ static void is_left(uint32_t index, HcclRootInfo *root)
 			pause();
 	}
 	area_new(rank.comm, &handle);
-	had = free_memory();
+	/* the device's own account: what channels bring costs nothing, and what they took is back */
+	had = job_free_memory();
 	for (uint32_t peer = 1; peer <= ROUNDS; peer++) {
 		HcclChannelDesc desc = desc_of(peer, &handle);
 		int r;
@@ -565,7 +557,7 @@ static void is_left(uint32_t index, HcclRootInfo *root)
 		if (r == HCCL_SUCCESS)
 			check_ok(HcclChannelDestroy(rank.comm, &channel, 1));
 	}
-	check_eq_uint(free_memory(), had);
+	check_eq_uint(job_free_memory(), had);
 	job_leave(&rank);
 }
 

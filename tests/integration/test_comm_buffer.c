@@ -16,14 +16,6 @@
 #define MANY 200u
 #define ROUNDS 10000u
 
-static size_t free_memory(void)
-{
-	size_t free, total;
-
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	return free;
-}
-
 static HcclComm alone_with(HcclCommConfig *config)
 {
 	HcclRootInfo root;
@@ -63,26 +55,26 @@ static void is_one_piece(void)
 	comm = job_alone();
 	other = job_alone();
 	memory = job_memory(4096, 3);
-	before = free_memory();
+	before = job_free_memory();
 	buffer = buffer_of(comm, &size);
 	check_eq_uint(size, 400 * MIB);
 	check_eq_uint((uintptr_t)buffer % 4096, 0);
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 	check_ok(HcclGetHcclBufferCleared(comm, &again, &size));
 	check_eq_ptr(again, buffer);
 	check_eq_uint(size, 400 * MIB);
 	check(buffer_of(other, &size) != buffer);
 	/* it is device memory to everybody, and what is touched is counted */
 	check(is_zero(buffer, MIB));
-	check_eq_uint(free_memory(), before - MIB);
+	check_eq_uint(job_free_memory(), before - MIB);
 	check_ok(aclrtMemcpy(buffer + size - 4096, 4096, memory, 4096, ACL_MEMCPY_DEVICE_TO_DEVICE));
 	check_ok(aclrtMemcpy(host, 4096, buffer + size - 4096, 4096, ACL_MEMCPY_DEVICE_TO_HOST));
 	check_eq_mem(host, memory, 4096);
 	check_ok(aclrtMemset(buffer + 10 * MIB, MIB, 7, MIB));
-	check_eq_uint(free_memory(), before - 2 * MIB - 4096);
+	check_eq_uint(job_free_memory(), before - 2 * MIB - 4096);
 	check_fails(aclrtFree(buffer), 107000, "is not the start of memory");
 	check_ok(HcclCommDestroy(comm));
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 	check_fails(HcclGetHcclBuffer(comm, &again, &size), HCCL_E_PARA, "was destroyed");
 	check_fails(aclrtMemcpy(buffer, 4096, memory, 4096, ACL_MEMCPY_DEVICE_TO_DEVICE), 107000, "is not device memory");
 	check_ok(HcclCommDestroy(other));
@@ -194,18 +186,18 @@ static void costs_nothing(void)
 	check_ok(aclrtSetDevice(0));
 	for (uint32_t i = 0; i < MANY; i++)
 		comms[i] = job_alone();
-	before = free_memory();
+	before = job_free_memory();
 	for (uint32_t i = 0; i < MANY; i++) {
 		buffer_of(comms[i], &size);
 		check_eq_uint(size, 400 * MIB);
 	}
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 	for (uint32_t i = 0; i < MANY; i++)
 		buffer_of(comms[i], &size)[i * MIB] = 1;
-	check_eq_uint(free_memory(), before - MANY * 4096);
+	check_eq_uint(job_free_memory(), before - MANY * 4096);
 	for (uint32_t i = 0; i < MANY; i++)
 		check_ok(HcclCommDestroy(comms[i]));
-	check_ge_uint(free_memory(), before);
+	check_ge_uint(job_free_memory(), before);
 }
 
 TEST(hundreds_cost_only_what_is_touched)
@@ -234,7 +226,7 @@ static void overdraws(void)
 	other = job_alone();
 	buffer = buffer_of(comm, &size);
 	memset(buffer, 1, 80 * MIB);
-	check_eq_uint(free_memory(), 0);
+	check_eq_uint(job_free_memory(), 0);
 	check_fails(aclrtMalloc(&memory, MIB, ACL_MEM_MALLOC_HUGE_FIRST), 207001, "80 MiB");
 	check_fails(HcclGetHcclBuffer(other, &memory, &size), HCCL_E_OOM, "4 KiB more were asked for");
 	memset(buffer + 80 * MIB, 1, 16 * MIB);
@@ -244,7 +236,7 @@ static void overdraws(void)
 	buffer_of(other, &size)[0] = 1;
 	check_ok(aclrtFree(memory));
 	check_ok(HcclCommDestroy(other));
-	check_eq_uint(free_memory(), 64 * MIB);
+	check_eq_uint(job_free_memory(), 64 * MIB);
 }
 
 TEST(touching_more_than_there_is_ends_nobody)
@@ -262,7 +254,7 @@ static void overdraws_tenant(void)
 	comm = job_alone();
 	other = job_alone();
 	memset(buffer_of(comm, &size), 1, 80 * MIB);
-	check_eq_uint(free_memory(), 0);
+	check_eq_uint(job_free_memory(), 0);
 	check_fails(aclrtMalloc(&memory, MIB, ACL_MEM_MALLOC_HUGE_FIRST), 207001, "memory_per_tenant");
 	check_fails(HcclGetHcclBuffer(other, &memory, &size), HCCL_E_OOM, "memory_per_tenant");
 	check_ok(HcclCommDestroy(comm));
@@ -285,7 +277,7 @@ static void dies(uint32_t index, HcclRootInfo *shared)
 	if (index == 1)
 		job_expect_kill();
 	check_ok(aclrtSetDevice(0));
-	before = free_memory();
+	before = job_free_memory();
 	if (index == 0)
 		check_ok(HcclGetRootInfo(shared));
 	job_meet();
@@ -294,10 +286,10 @@ static void dies(uint32_t index, HcclRootInfo *shared)
 	job_meet();
 	if (index == 1) {
 		memset(buffer, 1, 20 * MIB);
-		check_le_uint(free_memory(), before - 20 * MIB);
+		check_le_uint(job_free_memory(), before - 20 * MIB);
 		kill(getpid(), SIGKILL);
 	}
-	for (int i = 0; free_memory() < before - 19 * MIB || i == 0; i++) {
+	for (int i = 0; job_free_memory() < before - 19 * MIB || i == 0; i++) {
 		check_lt_int(i, 5000);
 		usleep(1000);
 	}
@@ -326,9 +318,9 @@ static void goes_round(void)
 		buffer[i % 100 * MIB] = 1;
 		check_ok(HcclCommDestroy(comm));
 		if (i == 0)
-			before = free_memory();
+			before = job_free_memory();
 	}
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 }
 
 TEST_TIMEOUT(ten_thousand_rounds_leave_nothing, 120)
@@ -342,7 +334,7 @@ static pid_t keeper;
 static void kill_daemon(void)
 {
 	worker_replace(keeper);
-	(void)free_memory();
+	(void)job_free_memory();
 }
 
 static void survives(void)
@@ -355,24 +347,24 @@ static void survives(void)
 
 	check_ok(aclrtSetDevice(0));
 	comm = job_alone();
-	before = free_memory();
+	before = job_free_memory();
 	buffer = buffer_of(comm, &size);
 	memset(buffer, 5, 3 * MIB);
 	kill_daemon();
-	check_eq_uint(free_memory(), before - 3 * MIB);
+	check_eq_uint(job_free_memory(), before - 3 * MIB);
 	check_eq_uint(buffer[3 * MIB - 1], 5);
 	check_ok(HcclGetHcclBuffer(comm, &again, &size));
 	check_eq_ptr(again, buffer);
 	check_ok(aclrtMemset(buffer + 300 * MIB, MIB, 7, MIB));
-	check_eq_uint(free_memory(), before - 4 * MIB);
+	check_eq_uint(job_free_memory(), before - 4 * MIB);
 	/* one that is asked for first after the kill */
 	second = job_alone();
 	buffer_of(second, &size)[0] = 1;
 	kill_daemon();
 	check_ok(HcclCommDestroy(comm));
-	check_eq_uint(free_memory(), before - 4096);
+	check_eq_uint(job_free_memory(), before - 4096);
 	check_ok(HcclCommDestroy(second));
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 }
 
 TEST_TIMEOUT(it_survives_restarts_of_the_daemon, 60)
@@ -417,14 +409,14 @@ static void comes_and_goes(void)
 			check_eq_uint(buffer[(i - 1) % 20 * MIB + 5], 1);
 			check_ok(HcclCommDestroy(last));
 			if (!before)
-				before = free_memory();
+				before = job_free_memory();
 		}
 		last = comm;
 	}
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 	check_ok(HcclCommDestroy(last));
 	/* what was written, and the pages that were only read */
-	check_eq_uint(free_memory(), before + MIB + (size_t)19 * 4096);
+	check_eq_uint(job_free_memory(), before + MIB + (size_t)19 * 4096);
 }
 
 static void kill_twice(uint64_t *seed)

@@ -16,14 +16,6 @@
 #define THREADS 8u
 #define SIZE 5000u
 
-static size_t free_memory(void)
-{
-	size_t free, total;
-
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	return free;
-}
-
 static bool is_all(const unsigned char *memory, int value, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -299,9 +291,9 @@ static void goes_round(void)
 		check_ok(HcclEngineCtxDestroy(comm, tag, COMM_ENGINE_AIV));
 		check_ok(HcclEngineCtxDestroy(comm, tag, COMM_ENGINE_CPU));
 		if (i == 0)
-			before = free_memory();
+			before = job_free_memory();
 	}
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 	check_ok(HcclCommDestroy(comm));
 	/* what a communicator leaves goes with it */
 	for (uint32_t i = 0; i < ROUNDS / 10; i++) {
@@ -311,7 +303,7 @@ static void goes_round(void)
 		check_ok(HcclEngineCtxCreate(comm, "host", COMM_ENGINE_CCU, 4096, &ctx));
 		check_ok(HcclCommDestroy(comm));
 	}
-	check_eq_uint(free_memory(), before);
+	check_eq_uint(job_free_memory(), before);
 }
 
 TEST_TIMEOUT(ten_thousand_rounds_leave_nothing, 120)
@@ -395,11 +387,11 @@ static void eats(uint32_t index, HcclRootInfo *root)
 	job_check(__FILE__, __LINE__, "HcclEngineCtxCreate", (int)r, HCCL_E_OOM, "device 0 has 64 MiB, of which ");
 	job_meet();
 	check_eq_uint(*eaten, 64u);
-	check_eq_uint(free_memory(), 0u);
+	check_eq_uint(job_free_memory(), 0u);
 	job_meet();
 	check_ok(HcclCommDestroy(comm));
 	job_meet();
-	check_eq_uint(free_memory(), 64 * MIB);
+	check_eq_uint(job_free_memory(), 64 * MIB);
 }
 
 TEST_TIMEOUT(twenty_processes_share_what_there_is, 60)

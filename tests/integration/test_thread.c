@@ -378,7 +378,7 @@ static void rounds(void)
 	const uint32_t notifies[2] = { 3, 1 };
 	ThreadHandle threads[2];
 	HcclComm comm;
-	size_t free, total, before;
+	size_t before = 0;
 
 	check_ok(aclrtSetDevice(0));
 	comm = job_alone();
@@ -388,10 +388,9 @@ static void rounds(void)
 			check_works(threads[i / 1000 % 2], 1);
 		check_ok(HcommThreadFree(threads, 2));
 		if (i == 10)
-			check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &before, &total));
+			before = job_free_memory();
 	}
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	check_eq_uint(free, before);
+	check_eq_uint(job_free_memory(), before);
 	check_ok(HcclCommDestroy(comm));
 	for (int i = 0; i < 200; i++) {
 		comm = job_alone();
@@ -399,8 +398,7 @@ static void rounds(void)
 		check_works(threads[1], 32);
 		check_ok(HcclCommDestroy(comm));
 	}
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
-	check_eq_uint(free, before);
+	check_eq_uint(job_free_memory(), before);
 }
 
 TEST_TIMEOUT(ten_thousand_threads_come_and_go, 120)

@@ -25,10 +25,8 @@ static _Atomic bool is_over;
 
 static void kill_daemon(void)
 {
-	size_t free, total;
-
 	worker_replace(keeper);
-	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
+	(void)job_free_memory();
 }
 
 /* At some moment of what the case does meanwhile. */

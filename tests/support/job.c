@@ -195,6 +195,15 @@ void job_ranks(uint32_t size, uint32_t device_count, void (*body)(struct job_ran
 		pthread_join(threads[i].id, NULL);
 }
 
+size_t job_free_memory(void)
+{
+	size_t free, total;
+
+	check_ok(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
+	check_le_uint(free, total);
+	return free;
+}
+
 void *job_memory(uint64_t size, int value)
 {
 	void *memory = NULL;

@@ -45,6 +45,8 @@ HcclComm job_alone(void);
 
 /* Device memory of the current device, filled with @value. Freed with the process. */
 void *job_memory(uint64_t size, int value);
+/* Bytes of the current device that nobody has. */
+size_t job_free_memory(void);
 
 /* The call must give @result; @part must be in the text of the error, which is taken. */
 void job_check(const char *file, int line, const char *call, int got, int result, const char *part);
