@@ -52,6 +52,7 @@ struct config {
 	uint32_t copy_threads;
 	bool allow_duplicate_items;
 	bool keeper;
+	uint32_t local_path; /* enum beacon_path */
 	uint32_t stop_grace_ms;
 	uint32_t log_level; /* enum log_level */
 	uint32_t tenant;    /* enum tenant_rule */

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "proto/limits.h"
 #include "proto/spelling.h"
+#include "proto/yard.h"
 
 #define WIDTH 100 /* of the help */
 #define PROBLEMS_TOLD_MAX 100u /* a file of nonsense does not flood the log */
@@ -60,6 +61,12 @@ static const struct setting_choice tenant_rules[] = {
 	{ NULL, 0 },
 };
 
+static const struct setting_choice local_paths[] = {
+	{ "direct", PATH_DIRECT },
+	{ "engine", PATH_ENGINE },
+	{ NULL, 0 },
+};
+
 /* clang-format off */
 const struct setting config_settings[] = {
 	PATH(daemon, socket, "auto", .word = "auto", .environment = "HCCLD_SOCKET",
@@ -68,6 +75,8 @@ const struct setting config_settings[] = {
 	     .help = "hold the state in a process of its own, so that the daemon can be restarted; auto: unless a service manager does"),
 	INTEGER(daemon, copy_threads, 0, 64, "auto", .word = "auto",
 		.help = "threads that copy beside the engine; auto: a quarter of the cores, at most 4"),
+	CHOICE(daemon, local_path, local_paths, "direct", RELOADABLE,
+	       .help = "who moves bytes between processes of a tenant: they themselves while they submit or wait, and else the daemon (direct), or the daemon alone (engine), as it does also while pending_per_tenant is not unlimited"),
 	DURATION(daemon, stop_grace, 0, 3600000, "10s", RELOADABLE,
 		 .help = "from SIGTERM on, how long operations in flight may take to finish"),
 	BOOL(daemon, allow_duplicate_items, "no", RELOADABLE, .environment = "HCCLD_ALLOW_DUPLICATE_ITEMS",
@@ -101,7 +110,7 @@ const struct setting config_settings[] = {
 	INTEGER(limits, channels_per_tenant, 1, HCCLD_CHANNELS_MAX, "16384", .word = "unlimited", RELOADABLE,
 		.help = "ends of channels of a tenant (HcclChannelAcquire): a channel has two"),
 	BYTES(limits, pending_per_tenant, 1, 1ull << 47, "unlimited", .word = "unlimited", RELOADABLE,
-	      .help = "bytes that ranks of a tenant have sent and nobody has received; further sends wait until their receives are posted, or others are received"),
+	      .help = "bytes that ranks of a tenant have sent and nobody has received; further sends wait until their receives are posted, or others are received; unless it is unlimited hccld moves all bytes itself, as with local_path = engine"),
 	INTEGER(limits, connections_per_user, 1, HCCLD_CONNECTIONS_MAX, "3328", RELOADABLE,
 		.help = "connections of a user other than root and the daemon's"),
 	INTEGER(limits, requests_per_user, 16, 1u << 24, "32768", RELOADABLE,

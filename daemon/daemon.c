@@ -101,6 +101,12 @@ static struct quota_limits limits_of(const struct config *config)
 	};
 }
 
+/* With a limit of pending bytes the engine has to see every offer before a receiver does. */
+static enum beacon_path path_of(const struct config *config)
+{
+	return config->pending_per_tenant == UINT64_MAX ? (enum beacon_path)config->local_path : PATH_ENGINE;
+}
+
 static void daemon_reload(struct daemon *daemon)
 {
 	struct control_options options;
@@ -118,6 +124,7 @@ static void daemon_reload(struct daemon *daemon)
 		monitor_admin(daemon->control, "reload", geteuid(), "");
 		limits = limits_of(daemon->config);
 		quotas_set_limits(daemon->registry, &limits);
+		registry_set_path(daemon->registry, path_of(daemon->config));
 	}
 	service_notify(daemon->service, "READY=1");
 }
@@ -219,6 +226,7 @@ static int daemon_open_registry(struct daemon *daemon)
 			 &is_inherited);
 	if (r < 0)
 		return r;
+	registry_set_path(daemon->registry, path_of(config));
 	if (is_inherited) {
 		registry_restore(daemon->registry);
 		log_event(LOG_LEVEL_NOTICE, &taken_over,

@@ -53,7 +53,7 @@ static void usage(FILE *file)
 	      "For the private daemon (each implies --private; see hccld(8)):\n"
 	      "      --config FILE      its settings; the number of devices is that of --devices\n"
 	      "      --device-memory SIZE, --soc-name NAME, --copy-threads N, --allow-duplicate-items,\n"
-	      "      --keeper, --log-level LEVEL\n"
+	      "      --keeper, --local-path NAME, --log-level LEVEL\n"
 	      "      --daemon PROGRAM   the hccld to start (default: of this installation)\n\n"
 	      "SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the ranks. A second request\n"
 	      "to end ends them by SIGTERM and after the grace period by SIGKILL, a third one kills at once.\n\n"
@@ -88,6 +88,7 @@ static const struct option options[] = {
 	{ "device-memory", required_argument, NULL, RUN_FOR_DAEMON },
 	{ "soc-name", required_argument, NULL, RUN_FOR_DAEMON },
 	{ "copy-threads", required_argument, NULL, RUN_FOR_DAEMON },
+	{ "local-path", required_argument, NULL, RUN_FOR_DAEMON },
 	{ "log-level", required_argument, NULL, RUN_FOR_DAEMON },
 	{ "allow-duplicate-items", no_argument, NULL, RUN_FLAG_FOR_DAEMON },
 	{ "keeper", no_argument, NULL, RUN_FLAG_FOR_DAEMON },

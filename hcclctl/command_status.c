@@ -11,6 +11,7 @@
 #include "hcclctl/query.h"
 #include "hcclctl/text.h"
 #include "proto/cleanup.h"
+#include "proto/yard.h"
 
 #define DEVICE_ROWS 16u /* more: only those in use */
 
@@ -19,6 +20,12 @@ static const char help[] =
 	"One screen about the daemon: first whether all is well, then devices, and the operation that has\n"
 	"waited longest with the reason.\n\n"
 	"Exit status: 0 all is well, 1 an operation is stuck or the daemon does not answer, 3 no daemon.\n";
+
+/* As in hccld.conf. */
+static const char *path_name(const Hccld__Control__StatusReply *status)
+{
+	return status->local_path == PATH_DIRECT ? "direct" : "engine";
+}
 
 static cJSON *status_json(const Hccld__Control__StatusReply *status)
 {
@@ -31,6 +38,7 @@ static cJSON *status_json(const Hccld__Control__StatusReply *status)
 	json_number(root, "uptime_ms", status->uptime_ms);
 	json_number(root, "incarnation", status->incarnation);
 	json_text(root, "socket", status->socket);
+	json_text(root, "local_path", path_name(status));
 	json_number(root, "sessions", status->sessions);
 	json_number(root, "comms", status->comms);
 	json_number(root, "streams", status->streams);
@@ -110,8 +118,8 @@ static int print_status(const Hccld__Control__StatusReply *status)
 	printf("hccld %s, pid %" PRIu32 ", up %s, incarnation %" PRIu32 ", %s\n", version,
 	       status->pid, text_duration(status->uptime_ms, uptime), status->incarnation, socket);
 	printf("sessions %" PRIu32 ", communicators %" PRIu32 ", streams %" PRIu32
-	       ", waiting operations %" PRIu32 "\n\n",
-	       status->sessions, status->comms, status->streams, status->waiting_count);
+	       ", waiting operations %" PRIu32 ", local path %s\n\n",
+	       status->sessions, status->comms, status->streams, status->waiting_count, path_name(status));
 	if (print_devices(status) < 0)
 		return -1;
 	if (status->oldest)

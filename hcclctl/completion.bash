@@ -42,6 +42,7 @@ _hcclctl_complete()
 	--pid) words=$(_hcclctl_ps 2) ;;
 	--session) words=$(_hcclctl_ps 1) ;;
 	--log-level) words=$_hcclctl_levels ;;
+	--local-path) words="direct engine" ;;
 	esac
 	if [ -n "$words" ]; then
 		COMPREPLY=($(compgen -W "$words" -- "$current"))

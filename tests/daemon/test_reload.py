@@ -177,6 +177,35 @@ class Reload(Case):
         self.assertEqual((settings["keeper"]["value"], settings["keeper"]["where"]), ("yes", "--keeper"))
         self.refuse(worker)
 
+    def path(self):
+        return json.loads(self.call(HCCLCTL, "status", "--json").stdout)["local_path"]
+
+    def test_the_local_path(self):
+        """Follows a reload and a restart; a limit of pending bytes needs the engine, whatever is asked for."""
+        self.write("")
+        self.start("--keeper")
+        worker = json.loads(self.call(HCCLCTL, "status", "--json").stdout)["pid"]
+        self.assertEqual(self.path(), "direct")
+        self.assertIn(", local path direct\n", self.call(HCCLCTL, "status").stdout)
+        changes = (("[daemon]\nlocal_path = engine\n", "engine", 1), ("[limits]\npending_per_tenant = 1M\n", "engine", 2),
+                   ("[daemon]\nlocal_path = direct\n", "direct", 1), ("[daemon]\nlocal_path = engine\n", "engine", 1))
+        for number, (text, path, changed) in enumerate(changes):
+            self.write(text)
+            os.kill(worker, signal.SIGHUP)
+            self.wait_for_log("the configuration was read again", number + 1)
+            self.assertIn(f"read again: {changed} setting", self.log.read_text().splitlines()[-1])
+            self.assertEqual(self.path(), path, text)
+            self.assertIn(f", local path {path}\n", self.call(HCCLCTL, "status").stdout)
+        os.kill(worker, signal.SIGKILL)
+        self.assertEqual(self.path(), "engine")
+        worker = json.loads(self.call(HCCLCTL, "status", "--json").stdout)["pid"]
+        self.write("")
+        os.kill(worker, signal.SIGKILL)
+        self.assertEqual(self.path(), "direct")
+        self.write("[daemon]\nlocal_path = both\n")
+        result = self.call(HCCLD, "--config", str(self.file), "--check-config")
+        self.assertIn("local_path is 'both', but must be", result.stderr)
+
     def test_restart_with_a_bad_file(self):
         """A daemon that has died comes back for its clients, whatever the file says by now."""
         self.write("[devices]\ndevices = 2\n")

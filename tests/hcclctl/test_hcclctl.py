@@ -383,10 +383,10 @@ class Run(Case):
 
     def test_options_for_the_daemon(self):
         result = self.run_ranks("-n", "1", "--device-memory", "1G", "--soc-name", "Ascend910B", "--copy-threads", "0",
-                                "--allow-duplicate-items", "--log-level", "debug", "true")
+                                "--allow-duplicate-items", "--local-path", "engine", "--log-level", "debug", "true")
         self.assertEqual(result.returncode, 0)
         self.assertIn("--device-memory 1G --soc-name Ascend910B --copy-threads 0 --allow-duplicate-items "
-                      "--log-level debug --devices 8", result.stderr)
+                      "--local-path engine --log-level debug --devices 8", result.stderr)
 
     def test_devices_of_a_configuration_file_do_not_count(self):
         path = f"{self.directory}/hccld.conf"
