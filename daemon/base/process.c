@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/ioctl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,13 @@ static int exit_status_from_proc(int32_t pid, int32_t *ret_status)
 		return -ENOENT;
 	*ret_status = status;
 	return 0;
+}
+
+bool process_has_ended(int pidfd)
+{
+	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&ended, 1, 0) > 0;
 }
 
 int process_exit_status(int pidfd, int32_t pid, int32_t *ret_status)

@@ -77,8 +77,10 @@ struct connection *connection_free(struct connection *connection)
 	loop_fd_free(connection->watch);
 	loop_fd_free(connection->pid_watch);
 	loop_timer_free(connection->timer);
-	if (connection->session)
+	if (connection->session) {
 		connection->session->owner = NULL;
+		connection->session->pidfd = take_fd(&connection->pidfd);
+	}
 	close_fdp(&connection->fd);
 	close_fdp(&connection->pidfd);
 	if (connection->user) {

@@ -12,6 +12,7 @@
 #include "control/connection.h"
 #include "control/monitor.h"
 #include "control/notifies.h"
+#include "control/remnants.h"
 #include "control/retry.h"
 #include "control/join.h"
 #include "control/listener.h"
@@ -143,6 +144,7 @@ struct control *control_free(struct control *control)
 		joins_abort(control, session, NULL, -1);
 		channel_waits_abort(session);
 	}
+	remnants_forget(control);
 	retry_drop(control);
 	/* what was being taken down is taken down to the end, in the engine and then in the jobs */
 	control->is_stopping = true;
@@ -217,6 +219,7 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	if (r < 0)
 		return r;
 	control_adopt(control);
+	remnants_watch(control);
 	teardown_orphans(control);
 	control_watch_lazy(control);
 	notifies_watch(control);

@@ -14,6 +14,7 @@
 #include "control/meeting.h"
 #include "control/notifies.h"
 #include "control/obituary.h"
+#include "control/remnants.h"
 #include "control/request.h"
 #include "control/retry.h"
 #include "control/tenants.h"
@@ -26,6 +27,7 @@
 #include "registry/notify.h"
 #include "registry/registration.h"
 #include "registry/registry.h"
+#include "registry/remnant.h"
 #include "registry/segment.h"
 #include "registry/session.h"
 #include "registry/thread.h"
@@ -242,6 +244,7 @@ static void teardown_finish(void *arg)
 	struct session *session = teardown->session;
 	bool has_freed = frees_notifies(teardown);
 
+	session->leaves_remnant = teardown->is_session && !list_is_empty(&teardown->free_contexts) && session_leaves_remnant(session);
 	list_for_each(struct stream, stream, &teardown->free_streams, link)
 		stream_remove(stream);
 	list_for_each(struct thread, thread, &teardown->threads, link)
@@ -270,6 +273,8 @@ static void teardown_finish(void *arg)
 	if (teardown->is_session) {
 		struct tenant *tenant = session->tenant;
 
+		if (session->leaves_remnant)
+			remnants_add(teardown->control, session);
 		session_remove(session);
 		tenants_collect(teardown->control, tenant);
 		session_gone(teardown->control, session);

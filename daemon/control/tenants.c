@@ -4,15 +4,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 
 #include "base/cgroup.h"
 #include "base/log.h"
 #include "base/namespace.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "control/connection.h"
 #include "control/control.h"
+#include "control/remnants.h"
 #include "control/request.h"
 #include "registry/registry.h"
 #include "registry/session.h"
@@ -23,7 +24,6 @@ int tenants_key(const struct connection *connection, int pidfd, struct tenant_ke
 {
 	const struct control *control = connection->control;
 	struct tenant_key key = { .uid = connection->peer.uid };
-	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
 
 	key.is_private = namespace_uid_is_nobody(key.uid);
 	/* what we can see ourselves counts more than what was sent */
@@ -35,7 +35,7 @@ int tenants_key(const struct connection *connection, int pidfd, struct tenant_ke
 		log_warning("%s: its cgroup cannot be read: its user alone makes the tenant",
 			    connection_name(connection));
 	/* the pid was its own while we looked, or somebody else's was looked at */
-	if (poll(&ended, 1, 0) > 0)
+	if (process_has_ended(pidfd))
 		return -ESRCH;
 	*ret_key = key;
 	return 0;
@@ -60,7 +60,7 @@ int tenants_get(struct control *control, const struct tenant_key *key, struct te
 /* A tenant on its way out. */
 struct retreat {
 	struct scheduler_call call;
-	struct scheduler *scheduler;
+	struct control *control;
 	struct tenant *tenant;
 };
 
@@ -70,7 +70,7 @@ static bool retreat_run(struct engine *engine, void *arg)
 	struct retreat *retreat = arg;
 
 	(void)engine;
-	scheduler_yard_remove(retreat->scheduler, &retreat->tenant->view);
+	scheduler_yard_remove(retreat->control->scheduler, &retreat->tenant->view);
 	return true;
 }
 
@@ -78,6 +78,7 @@ static void retreat_done(void *arg)
 {
 	struct retreat *retreat = arg;
 
+	remnants_drop(retreat->control, retreat->tenant);
 	tenant_remove(retreat->tenant);
 	free(retreat);
 }
@@ -90,6 +91,7 @@ void tenants_collect(struct control *control, struct tenant *tenant)
 	if (tenant->session_count || tenant->is_leaving || control->is_stopping)
 		return;
 	if (!tenant->is_scheduled) {
+		remnants_drop(control, tenant);
 		tenant_remove(tenant);
 		return;
 	}
@@ -97,7 +99,7 @@ void tenants_collect(struct control *control, struct tenant *tenant)
 	if (!retreat)
 		return; /* it stays, and serves the next process of its kind */
 	tenant->is_leaving = true;
-	retreat->scheduler = control->scheduler;
+	retreat->control = control;
 	retreat->tenant = tenant;
 	retreat->call = (struct scheduler_call){ .run = retreat_run,
 						 .done = retreat_done,

@@ -153,8 +153,10 @@ void context_remove(struct context *context)
 	assert(list_is_empty(&context->streams) && list_is_empty(&context->segments) &&
 	       list_is_empty(&context->ranks) && list_is_empty(&context->threads));
 	notifies_drop_all(context);
-	records_remove(session->registry->records, RECORD_CONTEXT, context->record);
-	slots_give(&session->tenant->contexts, context->view.index);
+	if (!session->leaves_remnant) {
+		records_remove(session->registry->records, RECORD_CONTEXT, context->record);
+		slots_give(&session->tenant->contexts, context->view.index);
+	}
 	session->registry->devices[context->device].contexts--;
 	session->quota->contexts--;
 	list_remove(&context->link);

@@ -45,7 +45,7 @@ int context_restore(struct session *session, uint32_t index, struct context **re
 void context_close(struct context *context);
 /* Clears the yard's entry: on the engine thread, after engine_context_detach(). */
 void context_unpublish(struct context *context);
-/* Out of records and counts, and freed; it is empty and unpublished. */
+/* Out of records and counts, and freed; it is empty and unpublished. Record and place stay if its session leaves a remnant. */
 void context_remove(struct context *context);
 /* Memory of this process only, with what is in it. Takes NULL. */
 struct context *context_free(struct context *context);

@@ -15,6 +15,7 @@
 #include "proto/cleanup.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/remnant.h"
 #include "registry/session.h"
 #include "registry/tenant.h"
 
@@ -30,6 +31,8 @@ struct registry *registry_free(struct registry *registry)
 		session_free(session);
 	list_for_each(struct comm, comm, &registry->comms, link)
 		comm_free(comm);
+	list_for_each(struct remnant, remnant, &registry->remnants, link)
+		remnant_free(remnant);
 	list_for_each(struct tenant, tenant, &registry->tenants, link)
 		tenant_free(tenant);
 	idmap_deinit(&registry->session_ids);
@@ -205,6 +208,7 @@ int registry_new(const struct registry_options *options, const struct descriptor
 	registry->beacon_fd = registry->event_fd = registry->beacon_read_only_fd = -1;
 	list_init(&registry->tenants);
 	list_init(&registry->sessions);
+	list_init(&registry->remnants);
 	list_init(&registry->comms);
 	list_init(&registry->quotas);
 	list_init(&registry->lazy);

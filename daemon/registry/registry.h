@@ -46,6 +46,7 @@ struct registry {
 	struct account host;
 	struct holder comm_holder;	      /* communicator regions, in `host` */
 	struct list tenants, sessions, comms; /* by growing id */
+	struct list remnants; /* remnant.h */
 	struct list quotas;
 	struct list lazy; /* HCCL buffers, lazy.h */
 	struct look lazy_look;
@@ -54,7 +55,7 @@ struct registry {
 	struct idmap session_ids, comm_ids, comm_keys;
 	struct idmap export_keys; /* share.h */
 	struct idmap registration_ids, channel_ids;
-	uint32_t session_count, comm_count, stream_count;
+	uint32_t session_count, remnant_count, comm_count, stream_count;
 	uint32_t undecided_notifies; /* ranges that are given back, and may have waits for which no record can come */
 	bool failed_notifies;	     /* such waits are to end: the engine is to ring them, control/notifies.h */
 	uint32_t failed_meetings; /* comm.h: kept for ranks that have not heard of it */

@@ -17,6 +17,7 @@
 #include "registry/record.h"
 #include "registry/registration.h"
 #include "registry/registry.h"
+#include "registry/remnant.h"
 #include "registry/segment.h"
 #include "registry/session.h"
 #include "registry/share.h"
@@ -61,9 +62,14 @@ static void settle_tenants(struct registry *registry)
 	list_for_each(struct session, session, &registry->sessions, link)
 		if (!session->tenant->has_key_record)
 			tenant_adopt_key(session->tenant, namespace_of_process(session->view.pid));
-	list_for_each(struct tenant, tenant, &registry->tenants, link)
-		if (!tenant->session_count)
-			tenant_remove(tenant);
+	list_for_each(struct tenant, tenant, &registry->tenants, link) {
+		if (tenant->session_count)
+			continue;
+		list_for_each(struct remnant, remnant, &registry->remnants, link)
+			if (remnant->tenant == tenant)
+				remnant_remove(remnant);
+		tenant_remove(tenant);
+	}
 }
 
 static struct tenant *tenant_find(struct registry *registry, uint64_t id)
@@ -127,17 +133,19 @@ static void restore_sessions(struct registry *registry)
 		const struct record_session *record =
 			records_get(registry->records, RECORD_SESSION, i);
 		struct tenant *tenant;
-		int r;
+		int pidfd = -1, r;
 
 		if (!record)
 			continue;
 		tenant = tenant_find(registry, record->tenant);
-		r = tenant ? session_restore(registry, tenant, i, &session) : -ENOENT;
+		r = tenant ? session_restore(registry, tenant, i, &session, &pidfd) : -ENOENT;
 		if (r == 0)
 			continue;
 		store_remove(registry->store, STORE_SOCKET, record->id);
-		store_remove(registry->store, STORE_PIDFD, record->id);
 		store_remove(registry->store, STORE_REGION, record->id);
+		if (pidfd >= 0 && remnant_restore(registry, tenant, i, pidfd) == 0)
+			continue;
+		store_remove(registry->store, STORE_PIDFD, record->id);
 		record_drop(registry, RECORD_SESSION, i, "session", record->id, r);
 	}
 	sessions_sort(registry);
@@ -156,7 +164,7 @@ static void restore_contexts(struct registry *registry)
 		if (!record)
 			continue;
 		session = idmap_get(&registry->session_ids, record->session);
-		r = session ? context_restore(session, i, &context) : -ENOENT;
+		r = session ? context_restore(session, i, &context) : remnant_restore_context(registry, i);
 		if (r == 0)
 			continue;
 		if (session) {

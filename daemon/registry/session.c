@@ -48,6 +48,7 @@ struct session *session_free(struct session *session)
 	close_fdp(&session->region_fd);
 	close_fdp(&session->restored_socket_fd);
 	close_fdp(&session->restored_pidfd);
+	close_fdp(&session->pidfd);
 	slots_deinit(&session->stream_slots);
 	slots_deinit(&session->segment_slots);
 	slots_deinit(&session->rank_slots);
@@ -114,7 +115,7 @@ static int session_open(struct registry *registry, struct tenant *tenant,
 	list_init(&session->teardowns);
 	list_init(&session->cores);
 	session->references = 1;
-	session->restored_socket_fd = session->restored_pidfd = -1;
+	session->restored_socket_fd = session->restored_pidfd = session->pidfd = -1;
 	session->exit = -1;
 	session->registry = registry;
 	session->tenant = tenant;
@@ -167,7 +168,8 @@ static void session_unstore(struct session *session)
 	const struct descriptor_store *store = session->registry->store;
 
 	session_unstore_socket(session);
-	store_remove(store, STORE_PIDFD, session->view.id);
+	if (!session->leaves_remnant)
+		store_remove(store, STORE_PIDFD, session->view.id);
 	store_remove(store, STORE_REGION, session->view.id);
 }
 
@@ -200,7 +202,7 @@ static int session_take_place(struct session *session)
 	if (session_take(session, QUOTA_SESSIONS, 1) < 0)
 		return -EUSERS;
 	/* the last places are for those who mend things */
-	if (!is_special && registry->session_count >= HCCLD_SESSIONS_MAX - HCCLD_RESERVE)
+	if (!is_special && registry->session_count + registry->remnant_count >= HCCLD_SESSIONS_MAX - HCCLD_RESERVE)
 		return -EDQUOT;
 	if (session_take(session, QUOTA_DESCRIPTORS, SESSION_DESCRIPTORS) < 0)
 		return -EUSERS;
@@ -262,7 +264,7 @@ int session_new(struct registry *registry, struct tenant *tenant,
 }
 
 int session_restore(struct registry *registry, struct tenant *tenant, uint32_t index,
-		    struct session **ret_session)
+		    struct session **ret_session, int *ret_pidfd)
 {
 	CLEANUP(session_freep) struct session *session = NULL;
 	CLEANUP(close_fdp) int region_fd = -1, socket_fd = -1, pidfd = -1;
@@ -274,6 +276,7 @@ int session_restore(struct registry *registry, struct tenant *tenant, uint32_t i
 	region_fd = store_take(registry->store, STORE_REGION, record->id);
 	socket_fd = store_take(registry->store, STORE_SOCKET, record->id);
 	pidfd = store_take(registry->store, STORE_PIDFD, record->id);
+	*ret_pidfd = socket_fd < 0 ? take_fd(&pidfd) : -1;
 	if (region_fd < 0 || socket_fd < 0 || pidfd < 0)
 		return -ENOENT;
 	if (fstat(region_fd, &st) < 0 || (uint64_t)st.st_size != SESSION_REGION_SIZE)
@@ -304,7 +307,8 @@ void session_remove(struct session *session)
 	 * the record first: a record without descriptors would be an error to the next process, the
 	 * reverse is not
 	 */
-	records_remove(registry->records, RECORD_SESSION, session->record);
+	if (!session->leaves_remnant)
+		records_remove(registry->records, RECORD_SESSION, session->record);
 	session_unstore(session);
 	cores_free_all(session);
 	idmap_remove(&registry->session_ids, session->view.id);

@@ -57,6 +57,8 @@ struct session {
 	bool is_restored;			/* by this process from the registry */
 	bool is_broken;				/* restored in part only: it has to end */
 	int restored_socket_fd, restored_pidfd; /* until control takes them */
+	int pidfd;				/* when its connection is gone; -1: the connection has it */
+	bool leaves_remnant;			/* remnant.h: as it ends */
 	bool is_going;				/* about to end, or ending: control->ending_count */
 	bool is_ending;				/* no new objects */
 	void *owner;				/* control's connection; NULL when that is gone */
@@ -77,10 +79,11 @@ int session_new(struct registry *registry, struct tenant *tenant,
 		const struct session_identity *identity, int socket_fd, int pidfd,
 		struct session **ret_session);
 /*
- * From its record at @index, with its descriptors from the store. -ENOENT: one of them is missing.
+ * From its record at @index, with its descriptors from the store. -ENOENT: one of them is missing; *ret_pidfd is that of one that had
+ * ended, as its missing socket says, or else -1.
  */
 int session_restore(struct registry *registry, struct tenant *tenant, uint32_t index,
-		    struct session **ret_session);
+		    struct session **ret_session, int *ret_pidfd);
 /*
  * Out of registry, store and records; all its objects are gone already. Drops the registry's
  * reference.
