@@ -40,7 +40,7 @@ static struct table *mem_table(const struct options *options)
 		{ "OWNER", COLUMN_LEFT },   { "PID", COLUMN_RIGHT },   { "UID", COLUMN_RIGHT },
 		{ "NAME", COLUMN_LEFT },    { "DEVICE", COLUMN_RIGHT }, { "BUFFERS", COLUMN_RIGHT },
 		{ "HOST", COLUMN_RIGHT },   { "SIDE", COLUMN_RIGHT },   { "RINGS", COLUMN_RIGHT },
-		{ "REGIONS", COLUMN_RIGHT }, { "TOTAL", COLUMN_RIGHT },
+		{ "REGIONS", COLUMN_RIGHT }, { "TOTAL", COLUMN_RIGHT },   { "MAPPED", COLUMN_RIGHT },
 	};
 
 	return table_new(columns, sizeof(columns) / sizeof(columns[0]));
@@ -93,6 +93,7 @@ static void mem_rows(struct table *table, const Hccld__Control__ListReply *page,
 		size_cell(table, use->rings);
 		size_cell(table, use->regions);
 		size_cell(table, use_total(use));
+		size_cell(table, use->mapped);
 	}
 }
 
@@ -118,6 +119,7 @@ static void mem_json(cJSON *array, const Hccld__Control__ListReply *page)
 		json_number(object, "rings", use->rings);
 		json_number(object, "regions", use->regions);
 		json_number(object, "total", use_total(use));
+		json_number(object, "mapped", use->mapped);
 		json_append(array, object);
 	}
 }
@@ -182,7 +184,8 @@ static const struct listing uses = {
 		"The memory that hccld backs: of each device, then of each process and communicator by kind. DEVICE\n"
 		"is what programs allocate on devices, BUFFERS what they have touched of the HCCL buffers of\n"
 		"communicators, HOST pinned host memory, SIDE the items of large batches, RINGS the queues of\n"
-		"streams, REGIONS what ranks share and the daemon's own books. Then what ranks have registered for\n"
+		"streams, REGIONS what ranks share and the daemon's own books. MAPPED is what of DEVICE and HOST processes\n"
+		"of peer ranks map, to copy from it themselves. Then what ranks have registered for\n"
 		"channels (HcclCommMemReg), and in how many channels it is: SEGMENT is a number of the process, OFFSET\n"
 		"counts bytes from the start of that. And what processes have of others' memory, by a channel or a key.\n"
 		"What lingers is gone, and reads as zeros until its process lets go of it; REASON says why. Without\n"

@@ -59,23 +59,32 @@ static uint64_t session_pending(const struct session *session, uint32_t *left)
 	return bytes;
 }
 
-/* The engine counts pending bytes by tenant: who has sent them stands in the rings. */
-static const struct session *top_pending(const struct quota *quota, uint64_t *ret_held)
+/*
+ * Who has sent pending bytes stands in the rings. How many there are the engine counts by tenant, but only while it offers and receives all
+ * of them; else that, too, comes from the rings.
+ */
+static const struct session *top_pending(const struct quota *quota, uint64_t *ret_used, uint64_t *ret_held)
 {
+	bool is_counted = registry_path(quota->registry) == PATH_ENGINE;
 	const struct session *top = NULL;
 	uint32_t left = PAIRS_LOOKED_AT_MAX;
+	uint64_t sum = 0;
 
+	*ret_used = is_counted ? quota_used(quota, QUOTA_PENDING) : 0;
 	*ret_held = 0;
-	if (!quota_used(quota, QUOTA_PENDING))
+	if (is_counted && !*ret_used)
 		return NULL;
 	list_for_each(struct session, session, &quota->registry->sessions, link) {
 		uint64_t held = session->quota == quota ? session_pending(session, &left) : 0;
 
+		sum += held;
 		if (held > *ret_held) {
 			*ret_held = held;
 			top = session;
 		}
 	}
+	if (!is_counted)
+		*ret_used = sum;
 	return top;
 }
 
@@ -85,18 +94,19 @@ static Hccld__Control__Limit *limit_of_quota(struct request *request, const stru
 	Hccld__Control__Limit *limit =
 		limit_new(request, quota_name(kind), quota_setting(kind));
 	const struct session *top;
-	uint64_t held;
+	uint64_t used, held;
 
 	if (!limit)
 		return NULL;
 	if (kind == QUOTA_PENDING) {
-		top = top_pending(quota, &held);
+		top = top_pending(quota, &used, &held);
 	} else {
+		used = quota_used(quota, kind);
 		top = quota_top(quota, kind);
 		held = top ? quota_held(top, kind) : 0;
 	}
 	limit->is_bytes = quota_is_bytes(kind);
-	limit->used = quota_used(quota, kind);
+	limit->used = used;
 	limit->limit = quota->registry->limits.values[kind];
 	if (top) {
 		limit->top_pid = (uint32_t)top->view.pid;
@@ -202,6 +212,7 @@ static Hccld__Control__MemoryUse *use_of_session(struct request *request,
 
 			/* what was imported is its owner's */
 			*sum += segment->is_import ? 0 : segment->charged;
+			use->mapped += segment->is_mapped ? segment->charged : 0;
 		}
 	}
 	return use;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "proto/feature.h"
 #include "tests/daemon/scene.h"
@@ -173,6 +174,62 @@ TEST_TIMEOUT(extents_of_others_are_left_out, 60)
 	check_eq_uint(others.count, 2);
 	check_ptr(rings_find(&others, &scene, 79, 0));
 	rings_free(&others);
+	rings_free(&rings);
+	scene_stop(&scene);
+}
+
+/* Bytes that are sent and not received, as tools see them, and whose most of them are. */
+static uint64_t listed_pending(uint32_t *ret_pid)
+{
+	Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	const Hccld__Control__Tenant *tenant;
+	struct raw_client tool;
+	struct raw_reply reply;
+	uint64_t used = UINT64_MAX;
+
+	raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
+	list.kind = HCCLD__CONTROL__LIST__KIND__TENANTS;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST;
+	request.list = &list;
+	raw_call(&tool, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	check_eq_uint(reply.message->list->n_tenants, 1);
+	tenant = reply.message->list->tenants[0];
+	for (size_t i = 0; i < tenant->n_limits; i++) {
+		if (strcmp(tenant->limits[i]->name, "pending bytes") != 0)
+			continue;
+		used = tenant->limits[i]->used;
+		*ret_pid = tenant->limits[i]->top_pid;
+	}
+	raw_reply_free(&reply);
+	raw_client_stop(&tool);
+	return used;
+}
+
+/* Whoever has offered them, and whoever receives them. */
+TEST_TIMEOUT(pending_bytes_are_those_in_the_rings, 60)
+{
+	struct rings rings = { 0 };
+	struct pair_ring *ring;
+	struct scene scene;
+	uint32_t pid;
+
+	scene_start(&scene, 2, HCCLD_FEATURE_DIRECT);
+	check(!open_pairs(&scene, 0, 2, 0, &rings));
+	check_eq_uint(listed_pending(&pid), 0);
+	check_eq_uint(pid, 0);
+	ring = rings_find(&rings, &scene, 0, 1);
+	for (uint64_t i = 0; i < 2; i++)
+		ring->slots[i] = (struct pair_offer){ .number = i + 1, .bytes = 1000 * (i + 1), .where = OFFER_SEGMENT };
+	atomic_store(&ring->sent, 2);
+	atomic_store(&ring->tail, 2);
+	check_eq_uint(listed_pending(&pid), 3000);
+	check_eq_uint(pid, (uint32_t)getpid());
+	atomic_store(&ring->received, 1);
+	check_eq_uint(listed_pending(&pid), 2000);
+	atomic_store(&ring->received, 2);
+	check_eq_uint(listed_pending(&pid), 0);
 	rings_free(&rings);
 	scene_stop(&scene);
 }

@@ -293,6 +293,48 @@ TEST_TIMEOUT(a_mapping_costs_nobody, 60)
 	scene_stop(&scene);
 }
 
+/* What of the owner's memory is mapped, as tools see it. */
+static uint64_t listed_mapped(uint64_t session)
+{
+	Hccld__Control__List list = HCCLD__CONTROL__LIST__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_client tool;
+	struct raw_reply reply;
+	uint64_t mapped = UINT64_MAX;
+
+	raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
+	list.kind = HCCLD__CONTROL__LIST__KIND__MEMORY;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST;
+	request.list = &list;
+	raw_call(&tool, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	for (size_t i = 0; i < reply.message->list->n_memory; i++)
+		if (reply.message->list->memory[i]->id == session)
+			mapped = reply.message->list->memory[i]->mapped;
+	raw_reply_free(&reply);
+	raw_client_stop(&tool);
+	return mapped;
+}
+
+TEST_TIMEOUT(tools_see_what_is_mapped, 60)
+{
+	struct scene scene;
+	struct raw_client *owner = &scene.clients[1];
+	uint64_t segments[2];
+
+	scene_start(&scene, 2, FEATURES);
+	for (uint32_t i = 0; i < 2; i++)
+		segments[i] = raw_allocate(owner, scene.contexts[1], 8192, NULL);
+	check_eq_uint(listed_mapped(owner->session), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		check_eq_uint(map_peer(&scene.clients[0], scene.ranks[0], 1, segments[1], NULL), 0);
+	check_eq_uint(listed_mapped(owner->session), 8192);
+	check_eq_uint(listed_mapped(scene.clients[0].session), 0);
+	raw_free(owner, segments[1]);
+	check_eq_uint(listed_mapped(owner->session), 0);
+	scene_stop(&scene);
+}
+
 /* ---- what peers have mapped goes ---- */
 
 /* The owner's rank says so before the memory goes, in each communicator that it is in, and only then. */
