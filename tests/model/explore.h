@@ -6,8 +6,10 @@
  */
 #pragma once
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 template <class State> class Explorer {
@@ -119,3 +121,40 @@ private:
 	std::vector<size_t> first;
 	std::vector<Slot> table;
 };
+
+/*
+ * Explores all from @first on. successors(state, out), is_end(state); @violation is set by either. Prints the verdict as its first line,
+ * then, with @print, a shortest path to what is wrong. Exit status.
+ */
+template <class State, class Successors, class IsEnd, class Print>
+int explore_all(const State &first, Successors successors, IsEnd is_end, std::string &violation, Print print)
+{
+	Explorer<State> explorer;
+	std::vector<uint32_t> ends;
+	std::vector<State> out;
+	auto fail = [&](const std::string &what, uint32_t at) {
+		printf("VIOLATION %s (%u states)\n", what.c_str(), explorer.count());
+		for (uint32_t i : explorer.path_to(at))
+			print(explorer.at(i));
+		return 1;
+	};
+
+	explorer.add(first, explorer.NONE);
+	for (uint32_t i = 0; i < explorer.count(); i++) {
+		State s = explorer.at(i);
+		out.clear();
+		successors(s, out);
+		if (violation.empty() && is_end(s))
+			ends.push_back(i);
+		if (!violation.empty())
+			return fail(violation, i);
+		explorer.begin();
+		for (const State &t : out)
+			explorer.edge(explorer.add(t, i));
+	}
+	uint32_t stuck = explorer.find_stuck(ends);
+	if (stuck != explorer.NONE)
+		return fail("stuck: no end state can be reached any more", stuck);
+	printf("ok %u states %zu edges %zu ends\n", explorer.count(), explorer.edge_count(), ends.size());
+	return 0;
+}
