@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "engine/executor.h"
+#include "engine/head.h"
 #include "proto/clock.h"
 
 #define TASKS_PER_VISIT 64	/* then others get their turn */
@@ -371,15 +372,6 @@ static int barrier_run(struct batch *batch)
 	for (uint32_t i = 0; i < comm->size; i++)
 		context_dirty(batch->engine, atomic_load_explicit(&comm->contexts[i], memory_order_acquire));
 	return 1;
-}
-
-/* A head that waits gets the time since when; its age is what time-outs and tools go by. */
-static void stream_mark_head(struct stream_ring *ring, uint64_t position)
-{
-	if (atomic_load_explicit(&ring->head_position, memory_order_relaxed) == position + 1)
-		return;
-	atomic_store_explicit(&ring->head_since_ns, clock_now_ns(), memory_order_relaxed);
-	atomic_store_explicit(&ring->head_position, position + 1, memory_order_release);
 }
 
 static bool is_dropped(const struct stream_ring *ring, uint64_t position)

@@ -297,9 +297,14 @@ void rig_submit(struct rig *rig, uint32_t rank, uint32_t stream, const struct ri
 	rig_notify(rig, rig->ranks[rank].context);
 }
 
-void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream)
+void rig_put_barrier(struct rig *rig, uint32_t rank, uint32_t stream)
 {
 	rig_task(rig, rank, stream, (struct task){ .kind = TASK_BARRIER, .first_lane = LANE_END }, NULL, 0);
+}
+
+void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream)
+{
+	rig_put_barrier(rig, rank, stream);
 	rig_notify(rig, rig->ranks[rank].context);
 }
 

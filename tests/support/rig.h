@@ -73,6 +73,7 @@ void rig_forget_counters(struct rig *rig);
 /* Into the ring only; rig_submit() also tells the executor. */
 void rig_put(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms);
 void rig_submit(struct rig *rig, uint32_t rank, uint32_t stream, const struct rig_item *items, uint32_t count, uint32_t timeout_ms);
+void rig_put_barrier(struct rig *rig, uint32_t rank, uint32_t stream);
 void rig_submit_barrier(struct rig *rig, uint32_t rank, uint32_t stream);
 /* A task of engine/meeting.c about the place at @offset of the rank's memory; put: into the ring only. */
 void rig_put_meeting(struct rig *rig, uint32_t rank, uint32_t stream, enum task_kind kind, uint64_t offset, uint64_t number);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slots of pair rings and of eager pools, as both executors see them (proto/pair.h, P6 and P7; tests/model/README.md has the model). For who
+ * owns the source's context.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "proto/pair.h"
+
+/* One pool, as it is mapped here. What a client can write of it is read once and judged. */
+struct eager_place {
+	struct eager_pool *pool;
+	uint64_t place;			/* of the pool in the communicator's extents */
+	uint32_t slot_count;
+	uint32_t cursor;		/* where the next search begins */
+};
+
+/* How many offers may be in flight before offer @number. */
+static inline uint64_t pair_room(const struct pair_ring *ring, uint64_t number)
+{
+	uint64_t wide_from = atomic_load_explicit(&ring->wide_from, memory_order_relaxed);
+
+	return wide_from && number >= wide_from ? HCCLD_PAIR_WIDE_SLOTS : HCCLD_PAIR_SLOTS;
+}
+
+/* The slot of offer @number. @wide may be NULL: none is mapped; NULL then, if it is there. */
+static inline struct pair_offer *pair_slot(struct pair_ring *ring, struct pair_wide *wide, uint64_t number)
+{
+	uint64_t wide_from = atomic_load_explicit(&ring->wide_from, memory_order_relaxed);
+
+	if (__builtin_expect(!wide_from || number < wide_from, 1))
+		return &ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+	return wide ? &wide->slots[(number - 1) % HCCLD_PAIR_WIDE_SLOTS] : NULL;
+}
+
+/* P7. @ring: of the pair that the head names; NULL: not known here. */
+static inline bool eager_is_free(uint64_t number, const struct pair_ring *ring, bool peer_is_gone)
+{
+	uint64_t failed;
+
+	if (!number)
+		return true;
+	if (!ring)
+		return false;
+	failed = atomic_load_explicit(&ring->failed, memory_order_acquire);
+	/* acquire: the receiver has read the payload before */
+	return atomic_load_explicit(&ring->received, memory_order_acquire) >= number || (failed && failed <= number) || peer_is_gone ||
+	       atomic_load_explicit(&ring->tail, memory_order_relaxed) < number;
+}
+
+static inline unsigned char *eager_payload(const struct eager_place *at, uint32_t slot)
+{
+	return (unsigned char *)at->pool + eager_payload_offset(at->slot_count, slot);
+}
+
+/* Offer @number to @peer is a copy of @bytes from @from in @slot, which is free. */
+static inline void eager_fill(const struct eager_place *at, uint32_t slot, uint32_t peer, uint64_t number, const void *from, uint64_t bytes,
+			      struct pair_offer *offer)
+{
+	struct eager_head *head = &at->pool->heads[slot];
+
+	/* nobody takes it for that of another pair meanwhile */
+	atomic_store_explicit(&head->number, 0, memory_order_release);
+	atomic_store_explicit(&head->peer, peer, memory_order_release);
+	memcpy(eager_payload(at, slot), from, bytes);
+	atomic_store_explicit(&head->number, number, memory_order_release);
+	offer->where = OFFER_EAGER;
+	offer->place = at->place + eager_payload_offset(at->slot_count, slot);
+}
