@@ -21,6 +21,7 @@
 #include "client/comm_buffer.h"
 #include "client/connection.h"
 #include "client/device.h"
+#include "client/drive.h"
 #include "client/engine_context.h"
 #include "client/environment.h"
 #include "client/error.h"
@@ -141,6 +142,7 @@ void hccld_comm_place_free(struct hccld_comm *comm)
 	hccld_rank_graph_end(comm);
 	hccld_engine_contexts_end(comm);
 	hccld_comm_buffer_end(comm);
+	hccld_drive_free_rank(comm);
 	if (comm->region)
 		hccld_mapping_free(comm->region, comm->region_size);
 	free(comm->open[0]);
@@ -294,6 +296,7 @@ int hccld_comm_leave(void *handle)
 	hccld_threads_close(comm->task_rank);
 	hccld_channels_revoke(comm);
 	hccld_comm_buffer_leaving(comm);
+	hccld_drive_remove_rank(comm);
 	hccld_comm_leave_request(comm->task_rank);
 	hccld_channels_forget(comm);
 	hccld_registrations_forget(comm);
@@ -367,6 +370,32 @@ static void open_mark(struct hccld_comm *comm, unsigned int direction, const uin
 		atomic_fetch_or_explicit(&comm->open[direction][peers[i] / 64], 1ull << peers[i] % 64, memory_order_release);
 }
 
+/* The rings are made, and mapped as far as that is possible. */
+static int open_request(struct hccld_comm *comm, struct hccld_session *session, Hccld__Control__Request *request)
+{
+	Hccld__Control__OpenPairs *body = request->open_pairs;
+	bool more = true;
+	int r = 0;
+
+	body->map = hccld_drive_maps(comm, &body->mapped_pairs);
+	if (!body->map)
+		return hccld_call_simple(session->connection, request);
+	while (r == 0 && more) {
+		const uint32_t mapped = body->mapped_pairs;
+		struct hccld_call call;
+
+		r = hccld_call_make(session->connection, request, &call);
+		more = r == 0 && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_OPEN_PAIRS;
+		if (more) {
+			hccld_drive_map_pairs(comm, &call);
+			more = call.reply->open_pairs->more && hccld_drive_maps(comm, &body->mapped_pairs) &&
+			       body->mapped_pairs != mapped;
+		}
+		hccld_call_end(&call);
+	}
+	return r;
+}
+
 int hccld_comm_open_pairs(struct hccld_comm *comm, const uint32_t *send_to, uint32_t send_count, const uint32_t *receive_from,
 			  uint32_t receive_count)
 {
@@ -390,8 +419,9 @@ int hccld_comm_open_pairs(struct hccld_comm *comm, const uint32_t *send_to, uint
 	if (body.n_send_to + body.n_receive_from > 0) {
 		request.body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_PAIRS;
 		request.open_pairs = &body;
-		r = hccld_call_simple(session->connection, &request);
+		r = open_request(comm, session, &request);
 		if (r == 0) {
+			hccld_drive_use_pairs(comm, missing, body.n_send_to + body.n_receive_from);
 			open_mark(comm, 0, body.send_to, body.n_send_to);
 			open_mark(comm, 1, body.receive_from, body.n_receive_from);
 		}

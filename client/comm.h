@@ -19,6 +19,7 @@
 #include "proto/limits.h"
 #include "proto/region.h"
 
+struct hccld_drive_rank;
 struct hccld_rank_graph;
 
 /* Settings of one communicator after HcclCommConfig and the environment. */
@@ -63,6 +64,7 @@ struct hccld_comm {
 	_Atomic(struct hccld_rank_graph *) graph;	/* rank_graph.h; NULL: not made yet */
 	struct hccld_channel *channels;	/* channel.c's lock; newest first */
 	bool channels_ended;		/* channel.c's lock: none may be added */
+	struct hccld_drive_rank *drive;	/* drive.h; NULL: the engine does it all */
 	struct hccld_context *on;	/* what `context` is the id of, while that is open */
 	struct hccld_context *held;	/* context that HcclCommInitAll opened for this rank, or NULL */
 	char name[HCCLD_COMM_NAME_MAX];

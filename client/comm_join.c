@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "client/comm_table.h"
+#include "client/drive.h"
 #include "client/environment.h"
 #include "client/error.h"
 #include "client/mapping.h"
@@ -211,6 +212,7 @@ static int join_finish(struct join *join, struct hccld_session *session)
 	struct hccld_comm *comm = join->comm;
 	const Hccld__Control__JoinCommReply *reply = join_reply(join);
 	size_t words = (join->wish->size + 63) / 64;
+	int r;
 
 	if (!reply || join->call.fd_count != 1 || strlen(reply->name) >= sizeof(comm->name))
 		return hccld_error(CAUSE_PROTOCOL, "the daemon's answer to a join is malformed");
@@ -237,7 +239,8 @@ static int join_finish(struct join *join, struct hccld_session *session)
 	comm->dead_known = calloc(words, sizeof(*comm->dead_known));
 	if (!comm->open[0] || !comm->open[1] || !comm->dead_known)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for a communicator of %u ranks", comm->size);
-	return region_map(comm, join->call.fds[0]);
+	r = region_map(comm, join->call.fds[0]);
+	return r < 0 ? r : hccld_drive_add_rank(comm);
 }
 
 static void join_undo(struct join *join)

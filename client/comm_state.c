@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/drive.h"
 #include "client/error.h"
 #include "client/session.h"
 #include "client/thread.h"
@@ -89,7 +90,9 @@ int hccld_comm_set_suspended(struct hccld_comm *comm, bool suspended)
 	}
 	/* before: who dies from here on is a new error */
 	dead_remember(comm, dead);
+	hccld_drive_pause(comm->on);
 	r = hccld_call_simple(session->connection, &request);
+	hccld_drive_resume(comm->on);
 	if (r == 0 && !suspended)
 		resumed(comm, dead);
 	return r;
@@ -166,8 +169,9 @@ int hccld_comm_check_async(struct hccld_comm *comm)
 {
 	struct fault fault;
 
-	/* a send whose bytes did not fit into its offer was not complete: its stream reports it */
-	if (hccld_comm_async(comm, &fault) != CAUSE_MISMATCH || fault.direction != ITEM_SEND || fault.local_bytes > HCCLD_INLINE_MAX)
+	/* a send that was not complete is reported by its stream. Daemons before 0.4 do not say, and what is in the offer is complete */
+	if (hccld_comm_async(comm, &fault) != CAUSE_MISMATCH || fault.direction != ITEM_SEND ||
+	    !(fault.was_complete || fault.local_bytes <= HCCLD_INLINE_MAX))
 		return 0;
 	if (atomic_exchange_explicit(&comm->async_reported, true, memory_order_relaxed))
 		return 0;

@@ -4,6 +4,7 @@
  * by another thread finds it closed. `mutex` guards the counts; opening and closing happen outside of it, with `busy` set.
  */
 #include "client/device.h"
+#include "client/drive.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -240,6 +241,7 @@ static int context_open(struct hccld_session *session, int32_t logical,
 		context->bit = UINT64_C(1) << index % 64;
 		atomic_store_explicit(&context->default_stream, NULL, memory_order_relaxed);
 		atomic_store_explicit(&context->inner_stream, NULL, memory_order_relaxed);
+		hccld_drive_open(context, session);
 		atomic_store_explicit(&context->open, true, memory_order_release);
 	}
 	hccld_call_end(&call);
@@ -260,6 +262,7 @@ static int context_close(struct hccld_session *session, struct hccld_context *co
 	hccld_share_revoke(context);
 	hccld_virtual_revoke(context);
 	hccld_stream_stop_all(context);
+	hccld_drive_close(context);
 	hccld_buffer_keep_host(context);
 	close.context = context->id;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_CLOSE_CONTEXT;

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include "client/drive.h"
 #include "client/error.h"
 #include "client/mapping.h"
 #include "client/strict.h"
@@ -11,6 +12,7 @@
 void hccld_segment_unmap(struct hccld_segment *segment)
 {
 	if (segment->base) {
+		hccld_drive_remove_segment(segment);
 		hccld_strict_forget(segment->base, segment->size);
 		hccld_mapping_free(segment->base, segment->size);
 	}
@@ -83,6 +85,8 @@ static int segment_allocate(Hccld__Control__AllocateSegment *allocate, uint64_t 
 		if (r < 0)
 			hccld_segment_unmap(ret_segment);
 	}
+	if (r == 0 && !allocate->lazy_rank && allocate->kind != HCCLD__CONTROL__ALLOCATE_SEGMENT__KIND__EVENT)
+		hccld_drive_add_segment(ret_segment);
 	if (r < 0 && granted) {
 		segment.id = call.reply->allocate_segment->segment;
 		hccld_segment_free(&segment);

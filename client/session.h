@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "client/connection.h"
+#include "engine/direct.h"
 #include "proto/ring.h"
 #include "proto/yard.h"
 
@@ -27,6 +28,8 @@ struct hccld_context {
 	_Atomic(struct hccld_stream *) inner_stream;	/* the same; hccld_stream_get_inner() */
 	uint32_t references;		/* device.c */
 	_Atomic bool open;		/* device.c; a closed one keeps its address, and may be opened again under another id */
+	bool drives, was_driven;	/* drive.h */
+	struct direct_context direct;
 };
 
 struct hccld_session {

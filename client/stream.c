@@ -12,6 +12,7 @@
 
 #include "client/current.h"
 #include "client/device.h"
+#include "client/drive.h"
 #include "client/error.h"
 #include "client/hostfunc.h"
 
@@ -70,6 +71,7 @@ static void stream_publish(struct hccld_stream *stream, struct hccld_context *co
 	atomic_store(&stream->waits, 0);
 	atomic_store(&stream->deferred_position, STREAM_NEVER);
 	stream->first = stream->last = NULL;
+	hccld_drive_add_stream(context, ring);
 	by_place[place] = stream;
 	if (place >= place_limit)
 		place_limit = place + 1;
@@ -331,6 +333,7 @@ bool hccld_stream_close(struct hccld_stream *stream, uint64_t *ret_completed)
 	if (!stream_end(stream, STREAM_ENDED))
 		return false;
 	await_submitters(stream);
+	hccld_drive_remove_stream(stream->context, stream->ring);
 	hccld_host_stop(stream);
 	/* before the daemon takes it: afterwards the ring is no memory of ours */
 	*ret_completed = stream_completed(stream);
@@ -442,6 +445,7 @@ void hccld_stream_stop_all(struct hccld_context *context)
 	for (uint32_t i = 0; i < count; i++)
 		if (stream_end(list[i], STREAM_STOPPED)) {
 			await_submitters(list[i]);
+			hccld_drive_remove_stream(context, list[i]->ring);
 			hccld_host_stop(list[i]);
 			hccld_deferred_run(list[i], stream_completed(list[i]));
 		}

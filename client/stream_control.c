@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "client/drive.h"
 #include "client/error.h"
 #include "client/hostfunc.h"
 #include "client/stream_state.h"
@@ -43,7 +44,9 @@ int hccld_stream_abort(struct hccld_context *context, struct hccld_stream *strea
 	request.deadline_ms = deadline_ms;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_ABORT_TASKS;
 	request.abort_tasks = &message;
+	hccld_drive_pause(context);
 	r = hccld_call_simple(session->connection, &request);
+	hccld_drive_resume(context);
 	/* the program may free now what a copy was to read */
 	hccld_host_await_own();
 	return r;

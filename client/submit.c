@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/drive.h"
 #include "client/error.h"
 #include "client/hostfunc.h"
 #include "client/order.h"
@@ -141,7 +142,6 @@ static int submitting_lock(struct hccld_stream *stream)
 static int put_and_tell(struct hccld_stream *stream, struct task *task, const struct item *items,
 			struct deferred *deferred, const struct hccld_making *making)
 {
-	struct hccld_handover handover;
 	struct hccld_session *session;
 	int cancel, r;
 
@@ -163,8 +163,7 @@ static int put_and_tell(struct hccld_stream *stream, struct task *task, const st
 	pthread_setcancelstate(cancel, NULL);
 	if (r < 0)
 		return r;
-	handover = stream_handover(stream->context, session);
-	hccld_handover_tell(&handover);
+	hccld_drive_submitted(stream->context, session);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for a stream. Only the daemon's engine advances contexts, so a waiter never drives (rule R6 of proto/yard.h): it spins a little,
- * yields a little, then sleeps on the context's futex word. Any thread, any number per stream.
+ * Waiting for a stream: a waiter spins a little, yields a little, then sleeps on the context's futex word. Where the context is free it takes
+ * it and drives (client/drive.h); else another thread, or the daemon's engine, does. Any thread, any number per stream.
  */
 #include "client/stream_state.h"
 
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/drive.h"
 #include "client/error.h"
 #include "client/exception.h"
 #include "client/hostfunc.h"
@@ -45,47 +46,6 @@ static uint32_t cpu_count(void)
 	return count;
 }
 
-static bool spin(const struct hccld_stream *stream, uint64_t target, uint64_t until)
-{
-	do {
-		for (unsigned int i = 0; i < 16; i++) {
-			if (is_over(stream, target))
-				return true;
-			cpu_pause();
-		}
-	} while (clock_now_ns() < until);
-	return false;
-}
-
-/* Spinning pays if a core is left for the engine; whether one is shows in how it went lately. */
-static bool spin_if_it_pays(struct hccld_stream *stream, uint64_t target, uint64_t start)
-{
-	int32_t credit = atomic_load_explicit(&stream->credit, memory_order_relaxed);
-	uint32_t waits = atomic_fetch_add_explicit(&stream->waits, 1, memory_order_relaxed);
-	bool helped;
-
-	if (cpu_count() < 2 || atomic_load_explicit(&waiting, memory_order_relaxed) > cpu_count())
-		return false;
-	if (credit <= 0 && waits % CREDIT_RETRY)
-		return false;
-	helped = spin(stream, target, start + SPIN_NS);
-	if (helped && credit < STREAM_CREDIT_MAX)
-		atomic_store_explicit(&stream->credit, credit + 2, memory_order_relaxed);
-	else if (!helped && credit > 0)
-		atomic_store_explicit(&stream->credit, credit - 1, memory_order_relaxed);
-	return helped;
-}
-
-void hccld_stream_wake_sleepers(struct hccld_context *context)
-{
-	hccld_handover_wake(&(struct hccld_handover){ .words = context->words });
-}
-
-static int gone_error(const struct hccld_session *session)
-{
-	return hccld_connection_gone_error(session->connection, " while the stream had work");
-}
-
 struct aim {
 	const struct hccld_stream *stream;
 	uint64_t target;
@@ -98,33 +58,166 @@ static bool is_aim_over(const void *arg)
 	return is_over(aim->stream, aim->target);
 }
 
-/*
- * Looks for the daemon once per slice, and before it gives up: a sleep can always be cut short by signals and by news of other streams,
- * and a program may wait a short time over and over again.
- */
-static int wait_asleep(struct hccld_stream *stream, const struct hccld_session *session,
-		       uint64_t target, uint64_t deadline)
+/* Nothing to sleep for: it is done, or this thread may drive. */
+static bool is_aim_over_or_free(const void *arg)
 {
-	const struct hccld_handover handover = stream_handover(stream->context, session);
-	const struct aim aim = { stream, target };
+	const struct aim *aim = arg;
+
+	return is_over(aim->stream, aim->target) || (aim->stream->context->drives && direct_may_take(&aim->stream->context->direct));
+}
+
+/* One wait. */
+struct wait {
+	struct hccld_stream *stream;
+	const struct hccld_session *session;
+	uint64_t target, deadline;
+	uint64_t start;		/* of spinning, and of yielding */
+	uint64_t look;		/* when to look for the daemon again */
+	bool spins;		/* it pays to spin first */
+	uint32_t steps;
+};
+
+void hccld_stream_wake_sleepers(struct hccld_context *context)
+{
+	hccld_handover_wake(&(struct hccld_handover){ .words = context->words });
+}
+
+static int gone_error(const struct hccld_session *session)
+{
+	return hccld_connection_gone_error(session->connection, " while the stream had work");
+}
+
+/* Spinning pays if a core is left for who moves the bytes; whether one is shows in how it went lately. */
+static bool wait_may_spin(struct hccld_stream *stream)
+{
+	int32_t credit = atomic_load_explicit(&stream->credit, memory_order_relaxed);
+	uint32_t waits = atomic_load_explicit(&stream->waits, memory_order_relaxed);
+
+	atomic_store_explicit(&stream->waits, waits + 1, memory_order_relaxed);
+	if (cpu_count() < 2 || atomic_load_explicit(&waiting, memory_order_relaxed) > cpu_count())
+		return false;
+	return credit > 0 || waits % CREDIT_RETRY == 0;
+}
+
+static void wait_credit(struct wait *wait, bool helped)
+{
+	int32_t credit = atomic_load_explicit(&wait->stream->credit, memory_order_relaxed);
+
+	wait->spins = false;
+	if (helped && credit < STREAM_CREDIT_MAX)
+		atomic_store_explicit(&wait->stream->credit, credit + 2, memory_order_relaxed);
+	else if (!helped && credit > 0)
+		atomic_store_explicit(&wait->stream->credit, credit - 1, memory_order_relaxed);
+}
+
+/* A moment passes, without a sleep. False: it is time for one. */
+static bool wait_step(struct wait *wait)
+{
+	uint64_t now;
+
+	if (wait->spins && ++wait->steps % 16) {
+		cpu_pause();
+		return true;
+	}
+	now = clock_now_ns();
+	if (!wait->start)
+		wait->start = now;
+	if (wait->spins) {
+		if (now - wait->start < SPIN_NS)
+			return true;
+		wait_credit(wait, false);
+	}
+	return now - wait->start < YIELD_NS && yielding_step(&yielding, wait->start, now);
+}
+
+/*
+ * How long to sleep at most. Looks for the daemon once per slice, and before it gives up: a sleep can always be cut short by signals and by
+ * news of other streams, and a program may wait a short time over and over again. -ETOOMANYREFS, -ENOTCONN.
+ */
+static int wait_slice(struct wait *wait, uint64_t *ret_ns)
+{
 	const uint64_t slice = STREAM_SLEEP_MS * UINT64_C(1000000);
-	uint64_t look = clock_now_ns() + slice;
+	uint64_t now = clock_now_ns(), until;
 
-	while (!is_over(stream, target)) {
-		uint64_t now = clock_now_ns();
-		uint64_t until = look < deadline ? look : deadline;
+	if (!wait->look)
+		wait->look = now + slice;
+	until = wait->look < wait->deadline ? wait->look : wait->deadline;
+	if (now >= until) {
+		const struct hccld_handover handover = stream_handover(wait->stream->context, wait->session);
 
-		if (now < until) {
-			hccld_handover_sleep(&handover, is_aim_over, &aim, until - now);
-			continue;
-		}
-		if (hccld_connection_is_gone(session->connection) && !is_over(stream, target))
-			return gone_error(session);
+		if (hccld_connection_is_gone(wait->session->connection) && !is_over(wait->stream, wait->target))
+			return gone_error(wait->session);
 		/* costs nothing, and mends what a crash could have broken */
 		hccld_handover_tell(&handover);
-		if (now >= deadline)
+		if (now >= wait->deadline)
 			return -ETOOMANYREFS;
-		look = now + slice;
+		wait->look = now + slice;
+		until = wait->look;
+	}
+	*ret_ns = until - now;
+	return 0;
+}
+
+/* Drives the context, which is taken, until the wait is over, or somebody else has to go on. It is left then. */
+static void wait_driving(struct wait *wait)
+{
+	struct direct_context *direct = &wait->stream->context->direct;
+	const struct aim aim = { wait->stream, wait->target };
+	struct direct_wish wish;
+	enum direct_left left;
+	uint64_t ns = 0;
+
+	direct->wish.need = NEED_NOTHING;
+	for (;;) {
+		left = direct_pass(direct, DIRECT_BUDGET_ALL, false);
+		if (is_over(wait->stream, wait->target)) {
+			if (wait->spins)
+				wait_credit(wait, true);
+			break;
+		}
+		if (left == DIRECT_DECLINED || direct->wish.need != NEED_NOTHING ||
+		    atomic_load_explicit(&direct->intruders, memory_order_relaxed))
+			break;
+		if (wait_step(wait))
+			continue;
+		if (wait_slice(wait, &ns) < 0)
+			break;
+		if (direct_sleep(direct, is_aim_over, &aim, ns, &left)) {
+			direct_wake_up(direct);
+			return;
+		}
+		if (left == DIRECT_DECLINED || is_over(wait->stream, wait->target))
+			break;
+	}
+	wish = direct->wish;
+	direct_leave(direct, left);
+	hccld_drive_fulfil(&wish);
+}
+
+static int wait_loop(struct wait *wait)
+{
+	struct hccld_context *context = wait->stream->context;
+	const struct aim aim = { wait->stream, wait->target };
+
+	while (!is_over(wait->stream, wait->target)) {
+		uint64_t ns;
+		int r;
+
+		if (context->drives && direct_take(&context->direct)) {
+			wait_driving(wait);
+			if (is_over(wait->stream, wait->target))
+				break;
+		}
+		if (wait_step(wait))
+			continue;
+		r = wait_slice(wait, &ns);
+		if (r < 0)
+			return r;
+		if (!is_aim_over_or_free(&aim)) {
+			const struct hccld_handover handover = stream_handover(context, wait->session);
+
+			hccld_handover_sleep(&handover, is_aim_over_or_free, &aim, ns);
+		}
 	}
 	return 0;
 }
@@ -133,8 +226,8 @@ int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, ui
 {
 	/* its place may be another's afterwards */
 	const bool is_of_thread = stream->is_of_thread;
+	struct wait wait = { .stream = stream, .target = target, .deadline = deadline };
 	struct hccld_session *session;
-	uint64_t start;
 	int r;
 
 	if (stream_completed(stream) >= target)
@@ -144,14 +237,12 @@ int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, ui
 		r = hccld_session_get(&session);
 	if (r < 0)
 		return r;
-	start = clock_now_ns();
+	wait.session = session;
 	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
-	if (!spin_if_it_pays(stream, target, start)) {
-		for (uint64_t now = start; !is_over(stream, target) && now < start + YIELD_NS; now = clock_now_ns())
-			if (!yielding_step(&yielding, start, now))
-				break;
-		r = wait_asleep(stream, session, target, deadline);
-	}
+	wait.spins = wait_may_spin(stream);
+	r = wait_loop(&wait);
+	if (r == 0 && wait.spins)
+		wait_credit(&wait, true);
 	atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
 	if (r == 0 && !stream_is_alive(stream))
 		return hccld_error(CAUSE_ABORTED,

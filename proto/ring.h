@@ -119,7 +119,8 @@ struct fault {
 	 * (mask << 32 | operand), remote_bytes the value; 0: not known */
 	uint8_t local_type, remote_type;
 	uint8_t loss;			/* enum loss, with CAUSE_PEER_MEMORY */
-	uint8_t reserved[4];
+	uint8_t was_complete;		/* 1: a send whose stream had gone on when its receiver found this */
+	uint8_t reserved[3];
 	uint64_t local_bytes, remote_bytes;
 	uint64_t number;		/* of the pair */
 	uint64_t waited_ms;		/* a wait for a notify or an event: the limit that was asked for */
