@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor beside threads of clients that advance contexts, too: what it takes, what it leaves alone, what it forgets. */
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "client/handover.h"
 #include "engine/executor.h"
@@ -147,7 +149,8 @@ TEST(a_copy_that_ends_otherwise_gives_the_context_back)
 	struct rig *rig = rig_shared(2);
 	struct engine_slice slice;
 
-	start_large(rig);
+	/* one that nobody else hears of */
+	rig_submit(rig, 1, 0, (struct rig_item[]){ { ITEM_FILL, 9, 0, 50000, 7 } }, 1, 0);
 	rig_submit(rig, 1, 1, (struct rig_item[]){ RECEIVE(0, LARGE, 8) }, 1, 0);
 	check(look(rig, 1) && kind_of(rig, 1) == CONTEXT_HELD);
 	check(engine_slice_next(rig->engine, &slice));
@@ -157,7 +160,36 @@ TEST(a_copy_that_ends_otherwise_gives_the_context_back)
 	check(engine_stream_detach(rig->engine, &rig->contexts[1], rig->ranks[1].streams[0]));
 	rig_run(rig);
 	check_eq_uint(rig->contexts[1].transfers, 0);
-	check(kind_of(rig, 1) != CONTEXT_HELD);
+	check_eq_int(kind_of(rig, 1), CONTEXT_PARKED);
+	rig_free(rig);
+}
+
+/* A bit that is set is seen without the eventfd only by an engine that looks all the time. */
+TEST(who_tells_wakes_an_engine_that_is_not_busy)
+{
+	static const struct {
+		enum beacon_awake awake;
+		int result;
+	} cases[] = { { BEACON_ASLEEP, 0 }, { BEACON_PATROL, 0 }, { BEACON_AWAKE, -1 } };
+	static const enum context_state kinds[] = { CONTEXT_IDLE, CONTEXT_PARKED, CONTEXT_SLEEP, CONTEXT_PATIENT, CONTEXT_HELD };
+	struct rig *rig = rig_shared(2);
+	struct view_context *context = &rig->contexts[0];
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct hccld_handover handover = { context->words, context->bit_word, context->bit, &beacon, fd };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+			eventfd_t count;
+
+			beacon.awake = cases[i].awake;
+			atomic_store(context->bit_word, 0);
+			atomic_store(&context->words->state, yard_next(atomic_load(&context->words->state), kinds[k]));
+			hccld_handover_tell(&handover);
+			check_eq_int(eventfd_read(fd, &count), cases[i].result);
+			check(has_bit(rig, 0));
+			check_eq_int(kind_of(rig, 0), kinds[k] == CONTEXT_HELD ? CONTEXT_HELD : CONTEXT_LEFT);
+		}
+	close(fd);
 	rig_free(rig);
 }
 
