@@ -178,7 +178,7 @@ struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank,
 void fault_explain_lost(struct fault *fault, struct view_session *session, uint64_t segment);
 
 /* pending.c: bytes of the offers @first to @last, which are in the ring. */
-uint64_t pending_bytes(const struct pair_ring *ring, uint64_t first, uint64_t last);
+uint64_t pending_bytes(const struct view_pair *pair, struct pair_ring *ring, uint64_t first, uint64_t last);
 /* May @bytes more be offered? If not, @context is looked at again when they may. */
 bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_context *context, uint64_t bytes);
 void pending_add(struct engine *engine, struct view_comm *comm, struct view_pair *pair, uint64_t bytes);

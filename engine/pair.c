@@ -81,7 +81,8 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 	if (atomic_load_explicit(&ring->revoked, memory_order_relaxed) >= number)
 		return CAUSE_PEER_MEMORY;
 	CRASH_POINT(3);
-	bytes = pending_bytes(ring, atomic_load_explicit(&ring->received, memory_order_relaxed) + 1, number);
+	bytes = pending_bytes(view_pair_of(comm, source, destination), ring,
+			      atomic_load_explicit(&ring->received, memory_order_relaxed) + 1, number);
 	/* P4: the commit. Release: whoever sees it sees the bytes, and the source may write its buffer again. */
 	atomic_store_explicit(&ring->received, number, memory_order_release);
 	CRASH_POINT(4);

@@ -12,13 +12,14 @@ static void share_add(struct view_share *share, uint64_t bytes)
 	atomic_store_explicit(&share->pending, atomic_load_explicit(&share->pending, memory_order_relaxed) + bytes, memory_order_relaxed);
 }
 
-uint64_t pending_bytes(const struct pair_ring *ring, uint64_t first, uint64_t last)
+uint64_t pending_bytes(const struct view_pair *pair, struct pair_ring *ring, uint64_t first, uint64_t last)
 {
 	/* however much the ring's words lie; numbers may wrap */
-	uint64_t count = last - first + 1 < HCCLD_PAIR_SLOTS ? last - first + 1 : HCCLD_PAIR_SLOTS, bytes = 0;
+	uint64_t slots = view_pair_slots(pair, ring, last), bytes = 0;
+	uint64_t count = last - first + 1 < slots ? last - first + 1 : slots;
 
 	for (uint64_t i = 0; i < count; i++)
-		bytes += ring->slots[(first + i - 1) % HCCLD_PAIR_SLOTS].bytes;
+		bytes += view_pair_offer(pair, ring, first + i)->bytes;
 	return bytes;
 }
 
@@ -83,9 +84,9 @@ void pending_recount(struct engine *engine, struct view_comm *comm, struct view_
 	received = atomic_load_explicit(&ring->received, memory_order_relaxed);
 	/* acquire: the slots of a client's offers */
 	tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-	if (atomic_load_explicit(&ring->failed, memory_order_relaxed) || tail - received > HCCLD_PAIR_SLOTS)
+	if (atomic_load_explicit(&ring->failed, memory_order_relaxed) || tail - received > view_pair_slots(pair, ring, tail))
 		return;
-	pending_add(engine, comm, pair, pending_bytes(ring, received + 1, tail));
+	pending_add(engine, comm, pair, pending_bytes(pair, ring, received + 1, tail));
 }
 
 void pending_forget(struct engine *engine, struct view_context *context)

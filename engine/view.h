@@ -17,6 +17,7 @@
 
 #include "proto/limits.h"
 #include "proto/notify.h"
+#include "proto/pair.h"
 #include "proto/region.h"
 #include "proto/ring.h"
 #include "proto/yard.h"
@@ -140,6 +141,19 @@ struct view_pair {
 	struct transfer *transfer;		/* [engine] the receive that is being copied */
 	bool type_warned;			/* [engine] */
 	uint64_t pending;			/* [engine] bytes of its offers that count as pending */
+	_Atomic(struct pair_wide *) wide;	/* (last) NULL: it has none */
+};
+
+/* An eager pool. What clients can write in it is not looked at. */
+struct view_pool {
+	uint64_t place, bytes;		/* as OFFER_EAGER has it */
+	struct eager_pool *pool;
+	uint32_t slot_count;
+};
+
+struct view_pools {
+	_Atomic uint32_t count;		/* (last) only grows */
+	struct view_pool pools[HCCLD_EAGER_POOLS];
 };
 
 struct view_comm {
@@ -150,6 +164,7 @@ struct view_comm {
 	struct comm_region *region;
 	_Atomic(struct view_context *) *contexts;	/* [size] (last); on this node; engine_rank_detach() clears it */
 	struct view_pair *pairs;	/* [size * size], source * size + destination */
+	_Atomic(struct view_pools *) *pools;	/* [size] (last) of each rank; NULL: nobody has any */
 	struct view_flow flow;		/* [engine] */
 };
 
@@ -224,4 +239,41 @@ static inline struct view_rank *view_rank_find(struct view_session *session, uin
 static inline struct view_pair *view_pair_of(struct view_comm *comm, uint32_t source, uint32_t destination)
 {
 	return &comm->pairs[(uint64_t)source * comm->size + destination];
+}
+
+/* Where offer @number of @pair is, whose ring is @ring (P6). */
+static inline struct pair_offer *view_pair_offer(const struct view_pair *pair, struct pair_ring *ring, uint64_t number)
+{
+	uint64_t wide_from = atomic_load_explicit(&ring->wide_from, memory_order_relaxed);
+	struct pair_wide *wide = wide_from && number >= wide_from ? atomic_load_explicit(&pair->wide, memory_order_acquire) : NULL;
+
+	return wide ? &wide->slots[(number - 1) % HCCLD_PAIR_WIDE_SLOTS] : &ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+}
+
+/* How many offers may be in flight when the newest is @tail. */
+static inline uint64_t view_pair_slots(const struct view_pair *pair, const struct pair_ring *ring, uint64_t tail)
+{
+	uint64_t wide_from = atomic_load_explicit(&ring->wide_from, memory_order_relaxed);
+
+	return wide_from && tail >= wide_from && atomic_load_explicit(&pair->wide, memory_order_acquire) ? HCCLD_PAIR_WIDE_SLOTS
+													 : HCCLD_PAIR_SLOTS;
+}
+
+/* The payload of an offer that says OFFER_EAGER, or NULL: [place, place + bytes) is not all payload of one pool of @source. Any thread. */
+static inline const unsigned char *view_eager_find(const struct view_comm *comm, uint32_t source, uint64_t place, uint64_t bytes)
+{
+	const struct view_pools *pools = comm->pools ? atomic_load_explicit(&comm->pools[source], memory_order_acquire) : NULL;
+	uint32_t count = pools ? atomic_load_explicit(&pools->count, memory_order_acquire) : 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct view_pool *pool = &pools->pools[i];
+		uint64_t offset = place - pool->place;
+
+		if (place < pool->place || offset >= pool->bytes)
+			continue;
+		if (offset < eager_payload_offset(pool->slot_count, 0) || bytes > pool->bytes - offset)
+			return NULL;
+		return (const unsigned char *)pool->pool + offset;
+	}
+	return NULL;
 }

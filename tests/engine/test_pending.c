@@ -161,13 +161,69 @@ TEST(what_fails_or_leaves_is_pending_no_more)
 TEST(numbers_that_wrap_are_counted)
 {
 	struct pair_ring ring = { 0 };
+	struct view_pair pair = { 0 };
 
 	for (uint32_t i = 0; i < HCCLD_PAIR_SLOTS; i++)
 		ring.slots[i].bytes = 1;
-	check_eq_uint(pending_bytes(&ring, UINT64_MAX - 2, UINT64_MAX), 3);
-	check_eq_uint(pending_bytes(&ring, UINT64_MAX, 1), 3);
-	check_eq_uint(pending_bytes(&ring, 0, UINT64_MAX), 0);
-	check_eq_uint(pending_bytes(&ring, 1, UINT64_MAX - 1), HCCLD_PAIR_SLOTS);
+	check_eq_uint(pending_bytes(&pair, &ring, UINT64_MAX - 2, UINT64_MAX), 3);
+	check_eq_uint(pending_bytes(&pair, &ring, UINT64_MAX, 1), 3);
+	check_eq_uint(pending_bytes(&pair, &ring, 0, UINT64_MAX), 0);
+	check_eq_uint(pending_bytes(&pair, &ring, 1, UINT64_MAX - 1), HCCLD_PAIR_SLOTS);
+}
+
+/* Offers from `wide_from` on are in the wide ring, as many as that has slots; before the view has it, a liar's word changes nothing. */
+TEST(offers_in_a_wide_ring_are_counted)
+{
+	static struct pair_wide wide;
+	struct pair_ring ring = { 0 };
+	struct view_pair pair = { 0 };
+
+	for (uint32_t i = 0; i < HCCLD_PAIR_SLOTS; i++)
+		ring.slots[i].bytes = 1;
+	for (uint32_t i = 0; i < HCCLD_PAIR_WIDE_SLOTS; i++)
+		wide.slots[i].bytes = 100;
+	atomic_store(&ring.wide_from, 11);
+	check_eq_uint(pending_bytes(&pair, &ring, 6, 1000), HCCLD_PAIR_SLOTS);
+	atomic_store(&pair.wide, &wide);
+	check_eq_uint(pending_bytes(&pair, &ring, 6, 10), 5);
+	check_eq_uint(pending_bytes(&pair, &ring, 6, 12), 5 + 2 * 100);
+	check_eq_uint(pending_bytes(&pair, &ring, 11, 1010), 1000 * 100);
+	check_eq_uint(pending_bytes(&pair, &ring, 11, UINT64_MAX - 1), HCCLD_PAIR_WIDE_SLOTS * 100ull);
+}
+
+/* A place that a client has written is one of the source's payloads, or nowhere. */
+TEST(places_are_within_payloads_of_their_source)
+{
+	static unsigned char memory[2][1 << 20];
+	_Atomic(struct view_pools *) tables[2] = { 0 };
+	struct view_comm comm = { .size = 2 };
+	struct view_pools pools = { 0 };
+	uint64_t payload, end;
+
+	check_null(view_eager_find(&comm, 0, 0, 1));
+	comm.pools = tables;
+	check_null(view_eager_find(&comm, 0, 0, 1));
+	for (uint32_t i = 0; i < 2; i++)
+		pools.pools[i] = (struct view_pool){ .place = (i + 1) << 20, .bytes = eager_pool_size(HCCLD_EAGER_SLOTS << i),
+						     .pool = (struct eager_pool *)memory[i], .slot_count = HCCLD_EAGER_SLOTS << i };
+	atomic_store(&pools.count, 1);
+	atomic_store(&tables[0], &pools);
+	payload = (1 << 20) + eager_payload_offset(HCCLD_EAGER_SLOTS, 0);
+	end = (1 << 20) + eager_pool_size(HCCLD_EAGER_SLOTS);
+	check(view_eager_find(&comm, 0, payload, HCCLD_EAGER_MAX) == memory[0] + eager_payload_offset(HCCLD_EAGER_SLOTS, 0));
+	check(view_eager_find(&comm, 0, end - 5, 5) == memory[0] + eager_pool_size(HCCLD_EAGER_SLOTS) - 5);
+	check_null(view_eager_find(&comm, 0, end - 5, 6));
+	check_null(view_eager_find(&comm, 0, end - 5, UINT64_MAX));
+	check_null(view_eager_find(&comm, 0, end, 0));
+	check_null(view_eager_find(&comm, 0, payload - 1, 1));
+	check_null(view_eager_find(&comm, 0, 1 << 20, 1));
+	check_null(view_eager_find(&comm, 0, 0, 1));
+	check_null(view_eager_find(&comm, 0, UINT64_MAX, 1));
+	check_null(view_eager_find(&comm, 1, payload, 1));
+	payload = (2 << 20) + eager_payload_offset(2 * HCCLD_EAGER_SLOTS, 7);
+	check_null(view_eager_find(&comm, 0, payload, 1));
+	atomic_store(&pools.count, 2);
+	check(view_eager_find(&comm, 0, payload, 8) == memory[1] + eager_payload_offset(2 * HCCLD_EAGER_SLOTS, 7));
 }
 
 TEST(the_count_comes_again_after_a_restart)
