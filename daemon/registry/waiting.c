@@ -106,11 +106,10 @@ static void head_item(const struct head *head, uint32_t index, struct item *ret_
 	memcpy(ret_item, &head->items[(head->first + index) & head->mask], sizeof(*ret_item));
 }
 
-/*
- * The ring between @head's rank and @peer, for items of @kind; NULL: not made yet, or no such peer.
- */
-static struct pair_ring *head_pair(const struct head *head, uint8_t kind, uint32_t peer)
+/* Between @head's rank and @peer, for items of @kind; NULL: its ring is not made yet, or there is no such peer. */
+static const struct view_pair *head_pair(const struct head *head, uint8_t kind, uint32_t peer)
 {
+	const struct view_pair *pair;
 	struct comm *comm;
 	uint32_t rank;
 
@@ -118,56 +117,62 @@ static struct pair_ring *head_pair(const struct head *head, uint8_t kind, uint32
 		return NULL;
 	comm = head->rank->comm;
 	rank = head->rank->rank;
-	return atomic_load_explicit(&view_pair_of(&comm->view, kind == ITEM_SEND ? rank : peer,
-						  kind == ITEM_SEND ? peer : rank)
-					     ->ring, memory_order_acquire);
+	pair = view_pair_of(&comm->view, kind == ITEM_SEND ? rank : peer, kind == ITEM_SEND ? peer : rank);
+	return atomic_load_explicit(&pair->ring, memory_order_acquire) ? pair : NULL;
 }
 
-static bool offer_is_inline(const struct pair_ring *ring, uint64_t number)
+static struct pair_ring *pair_ring_of(const struct view_pair *pair)
 {
-	const struct pair_offer *slot = &ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+	return atomic_load_explicit(&pair->ring, memory_order_acquire);
+}
 
-	return slot->number == number && slot->where == OFFER_INLINE;
+/* The sender's memory is not needed any more. */
+static bool offer_is_copy(const struct view_pair *pair, uint64_t number)
+{
+	const struct pair_offer *slot = view_pair_offer(pair, pair_ring_of(pair), number);
+
+	return slot->number == number && (slot->where == OFFER_INLINE || slot->where == OFFER_EAGER);
 }
 
 /* P4: what the pair's words say about an item. */
-static bool item_is_done(const struct item *item, const struct pair_ring *ring)
+static bool item_is_done(const struct item *item, const struct view_pair *pair)
 {
 	uint64_t number = atomic_load_explicit(&item->number, memory_order_relaxed);
 
 	if (atomic_load_explicit(&item->state, memory_order_relaxed) & ITEM_FAILED)
 		return true;
-	if (!number || !ring)
+	if (!number || !pair)
 		return false;
-	if (atomic_load_explicit(&ring->received, memory_order_acquire) >= number)
+	if (atomic_load_explicit(&pair_ring_of(pair)->received, memory_order_acquire) >= number)
 		return true;
 	return item->kind == ITEM_SEND &&
-	       atomic_load_explicit(&ring->tail, memory_order_acquire) >= number &&
-	       offer_is_inline(ring, number);
+	       atomic_load_explicit(&pair_ring_of(pair)->tail, memory_order_acquire) >= number && offer_is_copy(pair, number);
 }
 
 /* Has the other side of an item come? */
-static bool item_is_posted(const struct item *item, const struct pair_ring *ring)
+static bool item_is_posted(const struct item *item, const struct view_pair *pair)
 {
 	uint64_t number = atomic_load_explicit(&item->number, memory_order_relaxed);
 
-	if (!number || !ring)
+	if (!number || !pair)
 		return false;
 	if (item->kind == ITEM_RECEIVE)
-		return atomic_load_explicit(&ring->tail, memory_order_acquire) >= number;
-	return atomic_load_explicit(&ring->posted, memory_order_acquire) >= number;
+		return atomic_load_explicit(&pair_ring_of(pair)->tail, memory_order_acquire) >= number;
+	return atomic_load_explicit(&pair_ring_of(pair)->posted, memory_order_acquire) >= number;
 }
 
 /* A send that waits for the limit of its tenant: the ring has room for it, and its receive is not posted. */
 static bool item_is_held(const struct item *item, const struct head *head)
 {
-	const struct pair_ring *ring = head_pair(head, item->kind, item->peer);
+	const struct view_pair *pair = head_pair(head, item->kind, item->peer);
+	const struct pair_ring *ring;
 	uint64_t tail;
 
-	if (item->kind != ITEM_SEND || item->number || !ring || !quota_holds_back(head->session->quota, item->bytes))
+	if (item->kind != ITEM_SEND || item->number || !pair || !quota_holds_back(head->session->quota, item->bytes))
 		return false;
+	ring = pair_ring_of(pair);
 	tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-	return tail - atomic_load_explicit(&ring->received, memory_order_acquire) < HCCLD_PAIR_SLOTS &&
+	return tail - atomic_load_explicit(&ring->received, memory_order_acquire) < view_pair_slots(pair, ring, tail + 1) &&
 	       atomic_load_explicit(&ring->posted, memory_order_acquire) <= tail;
 }
 
@@ -175,7 +180,7 @@ static bool item_is_held(const struct item *item, const struct head *head)
 static bool lane_find(struct walk *walk, const struct head *head, const struct item *lane,
 		      struct item *ret_item)
 {
-	const struct pair_ring *ring = head_pair(head, lane->kind, lane->peer);
+	const struct view_pair *pair = head_pair(head, lane->kind, lane->peer);
 	uint32_t index = atomic_load_explicit(&lane->done, memory_order_relaxed);
 
 	for (int i = 0; i < ITEMS_PER_LANE_MAX && index < head->task.item_count; i++) {
@@ -185,7 +190,7 @@ static bool lane_find(struct walk *walk, const struct head *head, const struct i
 		head_item(head, index, ret_item);
 		if (ret_item->kind != lane->kind)
 			return false;
-		if (!item_is_done(ret_item, ring))
+		if (!item_is_done(ret_item, pair))
 			return true;
 		next = ret_item->next;
 		if (next <= index)
