@@ -40,6 +40,7 @@ static const struct {
 	{ CASE(LEAVE_COMM), handle_leave_comm, false },
 	{ CASE(OPEN_PAIRS), handle_open_pairs, false },
 	{ CASE(MAP_PEER), handle_map_peer, false },
+	{ CASE(GROW_COMM), handle_grow_comm, false },
 	{ CASE(CANCEL_JOIN), handle_cancel_join, false },
 	{ CASE(SUSPEND_COMM), handle_suspend_comm, false },
 	{ CASE(RESUME_COMM), handle_resume_comm, false },

@@ -33,6 +33,7 @@ int handle_join_comm(struct request *request);
 int handle_leave_comm(struct request *request);
 int handle_open_pairs(struct request *request);
 int handle_map_peer(struct request *request);
+int handle_grow_comm(struct request *request);
 int handle_cancel_join(struct request *request);
 int handle_suspend_comm(struct request *request);
 int handle_resume_comm(struct request *request);

@@ -16,6 +16,7 @@
 #include "proto/feature.h"
 #include "registry/comm.h"
 #include "registry/context.h"
+#include "registry/growth.h"
 #include "registry/pairs.h"
 #include "registry/segment.h"
 #include "registry/session.h"
@@ -92,28 +93,29 @@ int handle_resume_comm(struct request *request)
 	return teardown_resumed(request, rank);
 }
 
-static int pairs_fail(struct request *request, const struct comm *comm, int r)
+/* An extent of @bytes was not made. */
+static int extent_fail(struct request *request, const struct comm *comm, uint64_t bytes, int r)
 {
 	if (r == -EUSERS)
-		return tenants_refuse_region(request, comm->quota, pairs_next_bytes(comm));
+		return tenants_refuse_region(request, comm->quota, bytes);
 	if (r == -ENOBUFS)
-		return tenants_refuse_host(request, pairs_next_bytes(comm));
+		return tenants_refuse_host(request, bytes);
 	return r;
 }
 
-/* The rings of @rank that its client does not have yet, as far as descriptors fit into a packet. */
+/* What is of @rank and its client does not have yet, as far as descriptors fit into a packet. */
 static int pairs_reply(struct request *request, const struct rank *rank)
 {
 	Hccld__Control__OpenPairsReply *reply = &request->body.open_pairs;
-	uint32_t from = request->message->open_pairs->mapped_pairs;
-	const struct extent *extent;
+	uint32_t mapped = request->message->open_pairs->mapped_pairs, from = 0;
+	struct extent *extent;
 	int r;
 
 	hccld__control__open_pairs_reply__init(reply);
 	reply->extents = request_alloc(request, HCCLD_PACKET_FDS_MAX * sizeof(*reply->extents));
 	if (!reply->extents)
 		return -ENOMEM;
-	while ((extent = pairs_next_extent(rank->comm, rank->rank, from)) && reply->n_extents < HCCLD_PACKET_FDS_MAX) {
+	while ((extent = pairs_next_extent(rank->comm, rank->rank, from, mapped)) && reply->n_extents < HCCLD_PACKET_FDS_MAX) {
 		Hccld__Control__OpenPairsReply__Extent *entry = request_alloc(request, sizeof(*entry));
 
 		if (!entry)
@@ -123,6 +125,8 @@ static int pairs_reply(struct request *request, const struct rank *rank)
 		entry->count = extent->count;
 		entry->bytes = extent->bytes;
 		r = request_add_fd(request, extent->fd);
+		if (r == 0)
+			r = extent_give(extent, rank->comm, rank->rank);
 		if (r < 0)
 			return r;
 		reply->extents[reply->n_extents++] = entry;
@@ -156,11 +160,46 @@ int handle_open_pairs(struct request *request)
 					    peer);
 		r = pairs_open(comm, is_send ? rank->rank : peer, is_send ? peer : rank->rank);
 		if (r < 0)
-			return pairs_fail(request, comm, r);
+			return extent_fail(request, comm, pairs_next_bytes(comm), r);
 	}
 	if (!open->map || !(rank->session->features & HCCLD_FEATURE_DIRECT))
 		return 0;
 	return pairs_reply(request, rank);
+}
+
+int handle_grow_comm(struct request *request)
+{
+	const Hccld__Control__GrowComm *grow = request->message->grow_comm;
+	struct rank *rank = session_rank(request_session(request), grow->rank);
+	Hccld__Control__GrowCommReply *reply = &request->body.grow_comm;
+	struct extent *extent;
+	struct comm *comm;
+	int r;
+
+	if (!rank)
+		return request_fail(request, CAUSE_BAD_HANDLE,
+				    "this process has no such rank in a communicator: it was destroyed, or its device was reset");
+	comm = rank->comm;
+	r = grow->pool ? growth_pool(comm, rank->rank, grow->pools, &extent) : growth_wide(comm, rank->rank, grow->peer, &extent);
+	if (r == -ENOENT)
+		return request_fail(request, CAUSE_NOT_FOUND, "rank %" PRIu32 " of communicator %s has all %u eager pools that a rank may have",
+				    rank->rank, comm->name, HCCLD_EAGER_POOLS);
+	if (r == -EINVAL && grow->pool)
+		return request_fail(request, CAUSE_ARGUMENT, "rank %" PRIu32 " of communicator %s has less than %" PRIu32 " eager pools",
+				    rank->rank, comm->name, grow->pools);
+	if (r == -EINVAL)
+		return request_fail(request, CAUSE_ARGUMENT,
+				    grow->peer < comm->view.size ? "communicator %s has no pair ring to rank %" PRIu32 " yet"
+								 : "communicator %s has no rank %" PRIu32,
+				    comm->name, grow->peer);
+	if (r < 0)
+		return extent_fail(request, comm, grow->pool ? growth_pool_bytes(grow->pools) : growth_wide_bytes(), r);
+	hccld__control__grow_comm_reply__init(reply);
+	reply->index = extent->first;
+	reply->slots = extent->use.slots;
+	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_GROW_COMM;
+	request->reply.grow_comm = reply;
+	return 0;
 }
 
 /* The segment of a peer of @rank that its process may map, or NULL. */

@@ -42,6 +42,7 @@ struct request {
 		Hccld__Control__JoinCommReply join_comm;
 		Hccld__Control__OpenPairsReply open_pairs;
 		Hccld__Control__MapPeerReply map_peer;
+		Hccld__Control__GrowCommReply grow_comm;
 		Hccld__Control__ExportMemoryReply export_memory;
 		Hccld__Control__ImportMemoryReply import_memory;
 		Hccld__Control__ListLostReply list_lost;

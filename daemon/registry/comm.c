@@ -14,6 +14,7 @@
 #include "base/memfd.h"
 #include "proto/cleanup.h"
 #include "registry/context.h"
+#include "registry/growth.h"
 #include "registry/pairs.h"
 #include "registry/registry.h"
 #include "registry/session.h"
@@ -33,6 +34,7 @@ static void comm_free_view(struct comm *comm)
 
 	sparse_free(comm->view.pairs, (uint64_t)size * size * sizeof(*comm->view.pairs));
 	sparse_free(comm->view.contexts, size * sizeof(*comm->view.contexts));
+	growths_free(comm);
 	free(comm->ranks);
 	comm->ranks = NULL;
 	comm->view = (struct view_comm){ 0 };
@@ -319,9 +321,10 @@ static int comm_make_view(struct comm *comm, uint32_t size, struct comm_region *
 					 .share = comm->quota ? &comm->quota->share : NULL,
 					 .region = region,
 					 .contexts = contexts,
-					 .pairs = pairs };
+					 .pairs = pairs,
+					 .pools = calloc(size, sizeof(*comm->view.pools)) };
 	comm->ranks = calloc(size, sizeof(*comm->ranks));
-	if (!comm->ranks) {
+	if (!comm->ranks || !comm->view.pools) {
 		comm_free_view(comm);
 		return -ENOMEM;
 	}
@@ -423,7 +426,7 @@ int comm_form(struct comm *comm)
 	struct extent *extent;
 	int r;
 
-	r = extent_new(comm, 0, comm_region_size(size), &extent);
+	r = extent_new(comm, &(struct extent_use){ .kind = EXTENT_REGION }, comm_region_size(size), &extent);
 	if (r < 0)
 		return r;
 	r = comm_make_view(comm, size, extent->base);
@@ -516,7 +519,7 @@ static int comm_restore_extents(struct comm *comm)
 		fd = store_take(registry->store, STORE_EXTENT, record->serial);
 		if (fd < 0)
 			return -EPROTO;
-		r = extent_restore(comm, i, fd);
+		r = extent_restore(comm, RECORD_EXTENT, i, fd);
 		if (r < 0)
 			return r;
 	}
@@ -540,6 +543,9 @@ int comm_restore(struct registry *registry, uint32_t index, struct comm **ret_co
 		r = comm_restore_extents(comm);
 		if (r == 0)
 			r = comm_restore_ready(comm, record->size);
+		/* after the rings: these extents are not searched for them */
+		if (r == 0)
+			r = growths_restore(comm);
 	}
 	if (r == 0)
 		r = comm_publish(comm);

@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "engine/view.h"
 #include "proto/status.h"
+#include "registry/pairs.h"
 #include "registry/rendezvous.h"
 
 struct quota;
@@ -79,8 +80,12 @@ struct comm {
 	struct rank **ranks; /* [view.size], NULL: left or dead */
 	uint32_t rank_count;
 	struct list extents;
-	uint32_t pair_count, pair_room;
-	uint64_t memory; /* of all extents, charged to the host account */
+	struct extent *newest_pairs; /* the only one that may have room; NULL: there is none */
+	uint32_t pair_count;
+	uint32_t pair_next; /* 1 + number of the newest ring */
+	uint32_t pair_room; /* numbers below this are taken by extents */
+	uint64_t memory;    /* of all extents, charged to the host account */
+	uint64_t memory_of[EXTENT_WIDE + 1]; /* the same by kind */
 };
 
 struct rank {

@@ -26,6 +26,7 @@ struct extent *extent_free(struct extent *extent)
 	list_remove(&extent->link);
 	memfd_unmap(extent->base, extent->bytes);
 	close_fdp(&extent->fd);
+	free(extent->given);
 	free(extent);
 	return NULL;
 }
@@ -35,7 +36,7 @@ static void extent_freep(struct extent **extent)
 	extent_free(*extent);
 }
 
-static struct extent *extent_make(uint64_t serial, uint32_t first, uint32_t count, uint64_t bytes)
+static struct extent *extent_make(const struct extent_use *use, uint64_t serial, uint32_t first, uint32_t count, uint64_t bytes)
 {
 	struct extent *extent = calloc(1, sizeof(*extent));
 
@@ -44,27 +45,50 @@ static struct extent *extent_make(uint64_t serial, uint32_t first, uint32_t coun
 	list_init(&extent->link);
 	extent->serial = serial;
 	extent->fd = -1;
+	extent->use = *use;
 	extent->first = first;
 	extent->count = count;
 	extent->bytes = bytes;
 	return extent;
 }
 
-/* Descriptor first, then the record that needs it. */
-static int extent_store(struct comm *comm, struct extent *extent)
+static bool is_growth(const struct extent_use *use)
 {
-	struct registry *registry = comm->registry;
+	return use->kind == EXTENT_POOL || use->kind == EXTENT_WIDE;
+}
+
+static int extent_record(struct comm *comm, struct extent *extent)
+{
 	struct record_extent record = { .comm = comm->id,
 					.serial = extent->serial,
 					.bytes = extent->bytes,
 					.first = extent->first,
 					.count = extent->count };
+	struct record_growth growth = { .comm = comm->id,
+					.serial = extent->serial,
+					.bytes = extent->bytes,
+					.first = extent->first,
+					.count = extent->count,
+					.kind = extent->use.kind,
+					.source = extent->use.source,
+					.peer = extent->use.peer,
+					.slots = extent->use.slots };
+
+	if (is_growth(&extent->use))
+		return records_add(comm->registry->records, RECORD_GROWTH, &growth, &extent->record);
+	return records_add(comm->registry->records, RECORD_EXTENT, &record, &extent->record);
+}
+
+/* Descriptor first, then the record that needs it. */
+static int extent_store(struct comm *comm, struct extent *extent)
+{
+	struct registry *registry = comm->registry;
 	int r;
 
 	r = store_add(registry->store, STORE_EXTENT, extent->serial, extent->fd);
 	if (r < 0)
 		return r;
-	r = records_add(registry->records, RECORD_EXTENT, &record, &extent->record);
+	r = extent_record(comm, extent);
 	if (r < 0)
 		store_remove(registry->store, STORE_EXTENT, extent->serial);
 	return r;
@@ -99,31 +123,54 @@ static int extent_charge(struct comm *comm, uint64_t bytes)
 	return -ENOBUFS;
 }
 
-int extent_new(struct comm *comm, uint32_t count, uint64_t bytes, struct extent **ret_extent)
+/* In the communicator's books, which its tenant and the host pay already. */
+static void extent_enter(struct comm *comm, struct extent *extent)
+{
+	comm->memory += extent->bytes;
+	comm->memory_of[extent->use.kind] += extent->bytes;
+	if (extent->first + extent->count > comm->pair_room)
+		comm->pair_room = extent->first + extent->count;
+	if (extent->use.kind == EXTENT_PAIRS && (!comm->newest_pairs || extent->first > comm->newest_pairs->first))
+		comm->newest_pairs = extent;
+	list_append(&comm->extents, &extent->link);
+}
+
+static int extent_back(struct comm *comm, struct extent *extent)
+{
+	static const char *const names[] = { "hccld-comm", "hccld-pairs", "hccld-pool", "hccld-wide" };
+	int r;
+
+	r = memfd_new(names[extent->use.kind], extent->bytes, true, &extent->fd);
+	if (r < 0)
+		return r;
+	r = memfd_map(extent->fd, extent->bytes, true, &extent->base);
+	return r < 0 ? r : extent_store(comm, extent);
+}
+
+int extent_new(struct comm *comm, const struct extent_use *use, uint64_t bytes, struct extent **ret_extent)
 {
 	struct registry *registry = comm->registry;
 	CLEANUP(extent_freep) struct extent *extent = NULL;
+	uint64_t count = use->kind == EXTENT_REGION ? 0 : (bytes + sizeof(struct pair_ring) - 1) / sizeof(struct pair_ring);
 	int r;
 
+	if (count > UINT32_MAX - 1 - comm->pair_room)
+		return -EDQUOT;
+	if (count)
+		bytes = count * sizeof(struct pair_ring);
 	bytes = (bytes + 4095) & ~4095ull;
-	extent = extent_make(records_next_id(registry->records), comm->pair_room, count, bytes);
+	extent = extent_make(use, records_next_id(registry->records), comm->pair_room, (uint32_t)count, bytes);
 	if (!extent)
 		return -ENOMEM;
 	r = extent_charge(comm, bytes);
 	if (r < 0)
 		return r;
-	r = memfd_new(count ? "hccld-pairs" : "hccld-comm", bytes, true, &extent->fd);
-	if (r == 0)
-		r = memfd_map(extent->fd, bytes, true, &extent->base);
-	if (r == 0)
-		r = extent_store(comm, extent);
+	r = extent_back(comm, extent);
 	if (r < 0) {
 		extent_refund(comm, bytes);
 		return r;
 	}
-	comm->memory += bytes;
-	comm->pair_room += count;
-	list_append(&comm->extents, &extent->link);
+	extent_enter(comm, extent);
 	*ret_extent = take_ptr(&extent);
 	return 0;
 }
@@ -141,32 +188,50 @@ void comm_set_tenant(struct comm *comm, const struct session *session)
 		quota_force(comm->quota, QUOTA_DESCRIPTORS, 1);
 }
 
-int extent_restore(struct comm *comm, uint32_t index, int fd)
+/* -EPROTO: there is no such record, or it is not sane. */
+static int extent_read(struct comm *comm, enum record_kind kind, uint32_t index, struct extent **ret_extent)
+{
+	struct records *records = comm->registry->records;
+	struct extent_use use = { 0 };
+
+	if (kind == RECORD_EXTENT) {
+		const struct record_extent *record = records_get(records, kind, index);
+
+		use.kind = record->count ? EXTENT_PAIRS : EXTENT_REGION;
+		*ret_extent = extent_make(&use, record->serial, record->first, record->count, record->bytes);
+	} else {
+		const struct record_growth *record = records_get(records, kind, index);
+
+		if (record->kind != EXTENT_POOL && record->kind != EXTENT_WIDE)
+			return -EPROTO;
+		use = (struct extent_use){ record->kind, record->source, record->peer, record->slots };
+		*ret_extent = extent_make(&use, record->serial, record->first, record->count, record->bytes);
+	}
+	if (!*ret_extent)
+		return -ENOMEM;
+	(*ret_extent)->record = index;
+	return (*ret_extent)->bytes < (*ret_extent)->count * (uint64_t)sizeof(struct pair_ring) ? -EPROTO : 0;
+}
+
+int extent_restore(struct comm *comm, enum record_kind kind, uint32_t index, int fd)
 {
 	CLEANUP(close_fdp) int owned_fd = fd;
 	CLEANUP(extent_freep) struct extent *extent = NULL;
 	struct registry *registry = comm->registry;
-	const struct record_extent *record = records_get(registry->records, RECORD_EXTENT, index);
 	struct stat st;
 	int r;
 
-	assert(record);
-	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != record->bytes ||
-	    record->bytes < record->count * (uint64_t)sizeof(struct pair_ring))
+	r = extent_read(comm, kind, index, &extent);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != extent->bytes)
 		return -EPROTO;
-	extent = extent_make(record->serial, record->first, record->count, record->bytes);
-	if (!extent)
-		return -ENOMEM;
-	extent->record = index;
 	extent->fd = take_fd(&owned_fd);
 	r = memfd_map(extent->fd, extent->bytes, true, &extent->base);
 	if (r < 0)
 		return r;
 	account_force(&registry->host, &registry->comm_holder, extent->bytes);
-	comm->memory += extent->bytes;
-	if (extent->first + extent->count > comm->pair_room)
-		comm->pair_room = extent->first + extent->count;
-	list_append(&comm->extents, &take_ptr(&extent)->link);
+	extent_enter(comm, take_ptr(&extent));
 	return 0;
 }
 
@@ -174,11 +239,12 @@ void extent_remove(struct comm *comm, struct extent *extent)
 {
 	struct registry *registry = comm->registry;
 
-	records_remove(registry->records, RECORD_EXTENT, extent->record);
+	records_remove(registry->records, is_growth(&extent->use) ? RECORD_GROWTH : RECORD_EXTENT, extent->record);
 	store_remove(registry->store, STORE_EXTENT, extent->serial);
 	extent_refund(comm, extent->bytes);
 	comm->memory -= extent->bytes;
-	/* a client may keep its mapping of extent 0: the pages go all the same */
+	comm->memory_of[extent->use.kind] -= extent->bytes;
+	/* a client may keep its mapping: the pages go all the same */
 	memfd_punch(extent->fd, 0, extent->bytes);
 	extent_free(extent);
 }
@@ -190,7 +256,7 @@ static struct extent *pairs_extent(const struct comm *comm, uint32_t index)
 	     node = node->previous) {
 		struct extent *extent = list_entry(node, struct extent, link);
 
-		if (index >= extent->first && index - extent->first < extent->count)
+		if (extent->use.kind == EXTENT_PAIRS && index >= extent->first && index - extent->first < extent->count)
 			return extent;
 	}
 	return NULL;
@@ -203,7 +269,8 @@ static struct pair_ring *pairs_ring(const struct comm *comm, uint32_t index)
 	return extent ? (struct pair_ring *)extent->base + (index - extent->first) : NULL;
 }
 
-struct extent *pairs_next_extent(const struct comm *comm, uint32_t rank, uint32_t from)
+/* The extent with the ring of the lowest number from @from on that is from or to @rank; NULL: there is no such ring. */
+static struct extent *pairs_next_of_rank(const struct comm *comm, uint32_t rank, uint32_t from)
 {
 	uint32_t size = comm->view.size, lowest = UINT32_MAX;
 	const _Atomic uint32_t *directory = comm_region_directory(comm->view.region, size);
@@ -220,9 +287,65 @@ struct extent *pairs_next_extent(const struct comm *comm, uint32_t rank, uint32_
 	return lowest == UINT32_MAX ? NULL : pairs_extent(comm, lowest);
 }
 
+/* The extent that the next ring comes into; NULL: there is no room. */
+static struct extent *pairs_open_extent(const struct comm *comm)
+{
+	struct extent *extent = comm->newest_pairs;
+
+	return extent && comm->pair_next < extent->first + extent->count ? extent : NULL;
+}
+
+static bool extent_was_given(const struct extent *extent, uint32_t rank)
+{
+	return extent->given && extent->given[rank / 64] >> (rank % 64) & 1;
+}
+
+int extent_give(struct extent *extent, const struct comm *comm, uint32_t rank)
+{
+	if (extent->use.kind != EXTENT_POOL)
+		return 0;
+	if (!extent->given)
+		extent->given = calloc((comm->view.size + 63) / 64, sizeof(*extent->given));
+	if (!extent->given)
+		return -ENOMEM;
+	extent->given[rank / 64] |= 1ull << (rank % 64);
+	return 0;
+}
+
+/* Has a pool or a wide ring to do with @rank? */
+static bool growth_is_of(const struct comm *comm, const struct extent *extent, uint32_t rank)
+{
+	const struct view_pair *pair;
+
+	if (extent->use.source == rank)
+		return true;
+	if (extent->use.kind == EXTENT_WIDE)
+		return extent->use.peer == rank;
+	pair = view_pair_of((struct view_comm *)&comm->view, extent->use.source, rank);
+	return atomic_load_explicit(&pair->ring, memory_order_relaxed);
+}
+
+struct extent *pairs_next_extent(const struct comm *comm, uint32_t rank, uint32_t from, uint32_t given)
+{
+	uint32_t behind = from > given ? from : given;
+	struct extent *lowest = pairs_next_of_rank(comm, rank, behind), *open = pairs_open_extent(comm);
+
+	/* what is made there later has a lower number than what is there by now */
+	if (open && open->first + open->count > behind && (!lowest || open->first < lowest->first))
+		lowest = open;
+	list_for_each(struct extent, extent, &comm->extents, link) {
+		bool is_late = extent->use.kind == EXTENT_POOL && !extent_was_given(extent, rank);
+
+		if (is_growth(&extent->use) && extent->first + extent->count > (is_late ? from : behind) &&
+		    (!lowest || extent->first < lowest->first) && growth_is_of(comm, extent, rank))
+			lowest = extent;
+	}
+	return lowest;
+}
+
 static uint32_t pairs_next_count(const struct comm *comm)
 {
-	uint32_t count = comm->pair_room;
+	uint32_t count = (uint32_t)(comm->memory_of[EXTENT_PAIRS] / sizeof(struct pair_ring));
 
 	if (count < EXTENT_PAIRS_MIN)
 		count = EXTENT_PAIRS_MIN;
@@ -234,36 +357,31 @@ uint64_t pairs_next_bytes(const struct comm *comm)
 	return pairs_next_count(comm) * (uint64_t)sizeof(struct pair_ring);
 }
 
-static int pairs_grow(struct comm *comm)
-{
-	uint32_t count = pairs_next_count(comm);
-	struct extent *extent;
-
-	return extent_new(comm, count, count * (uint64_t)sizeof(struct pair_ring), &extent);
-}
-
 int pairs_open(struct comm *comm, uint32_t source, uint32_t destination)
 {
 	struct view_pair *pair = view_pair_of(&comm->view, source, destination);
 	uint32_t size = comm->view.size;
 	_Atomic uint32_t *directory = comm_region_directory(comm->view.region, size);
-	uint32_t index = comm->pair_count;
+	struct extent *extent = pairs_open_extent(comm);
+	uint32_t index;
 	int r;
 
 	assert(source < size && destination < size);
 	if (atomic_load_explicit(&pair->ring, memory_order_relaxed))
 		return 0;
-	if (index == comm->pair_room) {
-		r = pairs_grow(comm);
+	if (!extent) {
+		r = extent_new(comm, &(struct extent_use){ .kind = EXTENT_PAIRS }, pairs_next_bytes(comm), &extent);
 		if (r < 0)
 			return r;
 	}
+	index = comm->pair_next > extent->first ? comm->pair_next : extent->first;
 	comm->pair_count++;
+	comm->pair_next = index + 1;
 	/* the next process finds the ring by this word: its extent is recorded already */
 	atomic_store_explicit(&directory[(uint64_t)source * size + destination], index + 1,
 			      memory_order_release);
 	/* last: the engine uses it from here on */
-	atomic_store_explicit(&pair->ring, pairs_ring(comm, index), memory_order_release);
+	atomic_store_explicit(&pair->ring, (struct pair_ring *)extent->base + (index - extent->first), memory_order_release);
 	return 0;
 }
 
@@ -281,8 +399,9 @@ int pairs_restore(struct comm *comm)
 		ring = pairs_ring(comm, word - 1);
 		if (!ring)
 			return -EPROTO;
-		if (word > comm->pair_count)
-			comm->pair_count = word;
+		comm->pair_count++;
+		if (word > comm->pair_next)
+			comm->pair_next = word;
 		atomic_store_explicit(&comm->view.pairs[i].ring, ring, memory_order_release);
 	}
 	return 0;
@@ -293,16 +412,18 @@ uint64_t pairs_pending(const struct comm *comm, uint32_t source)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; comm->pair_count && i < comm->view.size; i++) {
-		const struct pair_ring *ring = atomic_load_explicit(&view_pair_of((struct view_comm *)&comm->view, source, i)->ring,
-								    memory_order_relaxed);
+		const struct view_pair *pair = view_pair_of((struct view_comm *)&comm->view, source, i);
+		struct pair_ring *ring = atomic_load_explicit(&pair->ring, memory_order_relaxed);
 		uint64_t received, tail;
 
 		if (!ring || atomic_load_explicit(&ring->failed, memory_order_relaxed))
 			continue;
 		received = atomic_load_explicit(&ring->received, memory_order_relaxed);
 		tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-		for (uint64_t number = received; tail - received <= HCCLD_PAIR_SLOTS && number < tail; number++)
-			bytes += ring->slots[number % HCCLD_PAIR_SLOTS].bytes;
+		if (tail - received > view_pair_slots(pair, ring, tail))
+			continue;
+		for (uint64_t number = received + 1; number <= tail; number++)
+			bytes += view_pair_offer(pair, ring, number)->bytes;
 	}
 	return bytes;
 }

@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of a communicator: extent 0 with header, members and directory, further extents with
- * pair rings. Control thread.
+ * pair rings, and what is in place of pair rings (growth.h). Control thread.
  */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/list.h"
+#include "registry/record.h"
 
 struct comm;
 struct comm_region;
+
+/* Numbers are in records. */
+enum extent_kind {
+	EXTENT_REGION = 0, /* extent 0 */
+	EXTENT_PAIRS = 1,
+	EXTENT_POOL = 2,
+	EXTENT_WIDE = 3,
+};
+
+struct extent_use {
+	enum extent_kind kind;
+	/* of a pool and a wide ring */
+	uint32_t source, peer; /* peer: of a pool, which of its rank */
+	uint32_t slots;
+};
 
 struct extent {
 	struct list link;
@@ -18,17 +34,19 @@ struct extent {
 	int fd;
 	void *base;
 	uint64_t bytes;
-	uint32_t first, count; /* pair rings; 0 for extent 0 */
-	uint32_t record;
+	uint32_t first, count; /* pair rings, or as many as would be in its place; 0 for extent 0 */
+	uint32_t record;       /* RECORD_GROWTH of a pool and a wide ring, else RECORD_EXTENT */
+	struct extent_use use;
+	uint64_t *given; /* of a pool: bits of the ranks that have got it from this process; NULL: none */
 };
 
 /*
  * Memory, store and record of one extent, charged to host memory. -ENOBUFS: host memory is
- * exhausted; -EUSERS: the tenant may not have more. @count 0: extent 0.
+ * exhausted; -EUSERS: the tenant may not have more.
  */
-int extent_new(struct comm *comm, uint32_t count, uint64_t bytes, struct extent **ret_extent);
-/* Takes @fd. */
-int extent_restore(struct comm *comm, uint32_t index, int fd);
+int extent_new(struct comm *comm, const struct extent_use *use, uint64_t bytes, struct extent **ret_extent);
+/* From its record of @kind. Takes @fd. */
+int extent_restore(struct comm *comm, enum record_kind kind, uint32_t index, int fd);
 /* Fills extent 0, @region, with the ranks that have joined. */
 void comm_region_write(struct comm *comm, struct comm_region *region);
 /* Out of store, records and account. */
@@ -38,8 +56,13 @@ struct extent *extent_free(struct extent *extent);
 
 /* Makes the ring from @source to @destination unless it is there. -ENOBUFS, -EUSERS, -EDQUOT, ... */
 int pairs_open(struct comm *comm, uint32_t source, uint32_t destination);
-/* The extent with the ring of the lowest number from @from on that is from or to @rank; NULL: there is no such ring. */
-struct extent *pairs_next_extent(const struct comm *comm, uint32_t rank, uint32_t from);
+/*
+ * The lowest extent from number @from on that has, or may get, something of @rank: rings from or to it, its pools, and those of ranks that it
+ * has a ring from. @given: the client has what is below that number, but for pools of ranks that have become its peers since. NULL: no more.
+ */
+struct extent *pairs_next_extent(const struct comm *comm, uint32_t rank, uint32_t from, uint32_t given);
+/* @rank gets it. -ENOMEM. */
+int extent_give(struct extent *extent, const struct comm *comm, uint32_t rank);
 /* Bytes that the next ring takes for which there is no room. */
 uint64_t pairs_next_bytes(const struct comm *comm);
 /* Fills the view from the directory, after the extents have been restored. -EPROTO. */

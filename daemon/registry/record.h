@@ -38,6 +38,7 @@ enum record_kind {
 	RECORD_CHANNEL,
 	RECORD_CORES,
 	RECORD_LAZY,
+	RECORD_GROWTH,
 	RECORD_KINDS
 };
 
@@ -229,6 +230,17 @@ struct record_cores {
 struct record_lazy {
 	uint64_t session;
 	uint64_t segment, rank; /* within the session */
+	_Atomic uint64_t valid;
+};
+
+/* An extent of a communicator with something else than pair rings. */
+struct record_growth {
+	uint64_t comm, serial; /* serial names the descriptor */
+	uint64_t bytes;
+	uint32_t first, count; /* in place of these pair rings */
+	uint32_t kind;	       /* enum extent_kind */
+	uint32_t source, peer; /* peer: of a pool, which of its rank */
+	uint32_t slots;
 	_Atomic uint64_t valid;
 };
 

@@ -420,6 +420,15 @@ static void drop_extents(struct registry *registry)
 		store_remove(registry->store, STORE_EXTENT, record->serial);
 		records_remove(registry->records, RECORD_EXTENT, i);
 	}
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_GROWTH); i++) {
+		const struct record_growth *record = records_get(registry->records, RECORD_GROWTH, i);
+		const struct comm *comm = record ? idmap_get(&registry->comm_ids, record->comm) : NULL;
+
+		if (!record || (comm && comm->state == COMM_READY))
+			continue;
+		store_remove(registry->store, STORE_EXTENT, record->serial);
+		records_remove(registry->records, RECORD_GROWTH, i);
+	}
 }
 
 /* What was being freed: after all that knows it. */

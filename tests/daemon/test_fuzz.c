@@ -57,6 +57,7 @@ union body {
 	Hccld__Control__LeaveComm leave_comm;
 	Hccld__Control__OpenPairs open_pairs;
 	Hccld__Control__MapPeer map_peer;
+	Hccld__Control__GrowComm grow_comm;
 	Hccld__Control__Status status;
 	Hccld__Control__List list;
 };
@@ -115,7 +116,7 @@ static void make_memory(Hccld__Control__Request *request, union body *body)
 static void make_request(Hccld__Control__Request *request, union body *body)
 {
 	hccld__control__request__init(request);
-	switch (random() % 16) {
+	switch (random() % 17) {
 	case 0:
 	case 1:
 		MAKE(open_context, open_context, OPEN_CONTEXT,
@@ -162,6 +163,10 @@ static void make_request(Hccld__Control__Request *request, union body *body)
 		     body->map_peer.peer = random() % 16 ? (uint32_t)random() % 4 : (uint32_t)number());
 		break;
 	case 14:
+		MAKE(grow_comm, grow_comm, GROW_COMM, body->grow_comm.rank = number(); body->grow_comm.pool = random() % 2;
+		     body->grow_comm.peer = body->grow_comm.pools = random() % 16 ? (uint32_t)random() % 4 : (uint32_t)number());
+		break;
+	case 15:
 		MAKE(status, status, STATUS, (void)0);
 		break;
 	default:

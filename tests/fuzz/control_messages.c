@@ -337,6 +337,18 @@ static size_t pack_map_peer(struct parts *parts, unsigned char *data)
 	return PACK(parts, data);
 }
 
+static size_t pack_grow_comm(struct parts *parts, unsigned char *data)
+{
+	START(parts, GrowComm, grow_comm, GROW_COMM);
+	uint8_t what = input_byte(parts->input);
+
+	message.rank = what & 0x40 ? parts->numbers->rank : numbers_take(parts->numbers, parts->input);
+	message.pool = what & 1;
+	message.peer = what & 0x80 ? (uint32_t)input_size(parts->input) : what / 2 % 4;
+	message.pools = what & 0x80 ? (uint32_t)input_size(parts->input) : what / 8 % 8;
+	return PACK(parts, data);
+}
+
 static size_t pack_status(struct parts *parts, unsigned char *data)
 {
 	START(parts, Status, status, STATUS);
@@ -527,6 +539,7 @@ size_t message_make(struct input *input, const struct numbers *numbers, uint64_t
 		pack_take_cores,    pack_give_cores,	  pack_register_memory,	 pack_unregister_memory, pack_offer_channels,
 		pack_await_channels, pack_describe_channel, pack_close_channels, pack_map_import,
 		pack_map_peer,	    pack_keep_cores,	  pack_create_thread,	 pack_destroy_thread,
+		pack_grow_comm,
 		/* what the rest needs, once more */
 		pack_open_context,
 	};

@@ -110,7 +110,7 @@ static size_t pack_request(unsigned char *data, uint64_t id)
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
 
 	request.id = id;
-	switch (below(15)) {
+	switch (below(16)) {
 	case 0:
 		return pack_hello(data, id);
 	case 1:
@@ -139,6 +139,8 @@ static size_t pack_request(unsigned char *data, uint64_t id)
 		PACK(CloseContext, close_context, CLOSE_CONTEXT, message.context = contexts[below(8)]);
 	case 12:
 		PACK(MapPeer, map_peer, MAP_PEER, message.rank = contexts[below(8)]; message.peer = below(3); message.segment = contexts[below(8)]);
+	case 13:
+		PACK(GrowComm, grow_comm, GROW_COMM, message.rank = contexts[below(8)]; message.pool = below(2); message.peer = below(3); message.pools = below(3));
 	default:
 		PACK(OpenContext, open_context, OPEN_CONTEXT, message.device = below(8));
 	}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "registry/growth.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/view.h"
+#include "proto/pair.h"
+#include "registry/comm.h"
+#include "registry/pairs.h"
+#include "registry/registry.h"
+
+static uint32_t pool_slots(uint32_t which)
+{
+	return HCCLD_EAGER_SLOTS << which;
+}
+
+uint64_t growth_pool_bytes(uint32_t which)
+{
+	return eager_pool_size(pool_slots(which < HCCLD_EAGER_POOLS ? which : HCCLD_EAGER_POOLS - 1));
+}
+
+uint64_t growth_wide_bytes(void)
+{
+	return sizeof(struct pair_wide);
+}
+
+/* Of a rank, made if there are none. NULL: out of memory. */
+static struct view_pools *pools_of(struct comm *comm, uint32_t rank)
+{
+	struct view_pools *pools = atomic_load_explicit(&comm->view.pools[rank], memory_order_relaxed);
+
+	if (pools)
+		return pools;
+	pools = calloc(1, sizeof(*pools));
+	if (pools)
+		atomic_store_explicit(&comm->view.pools[rank], pools, memory_order_release);
+	return pools;
+}
+
+/* The engine uses it from here on. A header that a client has changed changes nothing: nobody but clients of that rank reads it. */
+static void pool_publish(struct view_pools *pools, struct extent *extent)
+{
+	struct view_pool *view = &pools->pools[extent->use.peer];
+	struct eager_pool *pool = extent->base;
+
+	pool->rank = extent->use.source;
+	pool->slot_count = extent->use.slots;
+	pool->magic = EAGER_MAGIC;
+	*view = (struct view_pool){ .place = extent->first * (uint64_t)sizeof(struct pair_ring),
+				    .bytes = eager_pool_size(extent->use.slots),
+				    .pool = pool,
+				    .slot_count = extent->use.slots };
+	atomic_store_explicit(&pools->count, extent->use.peer + 1, memory_order_release);
+}
+
+static void wide_publish(struct comm *comm, struct extent *extent)
+{
+	atomic_store_explicit(&view_pair_of(&comm->view, extent->use.source, extent->use.peer)->wide, extent->base, memory_order_release);
+}
+
+static struct extent *growth_find(const struct comm *comm, enum extent_kind kind, uint32_t source, uint32_t peer)
+{
+	list_for_each(struct extent, extent, &comm->extents, link)
+		if (extent->use.kind == kind && extent->use.source == source && extent->use.peer == peer)
+			return extent;
+	return NULL;
+}
+
+int growth_pool(struct comm *comm, uint32_t rank, uint32_t which, struct extent **ret_extent)
+{
+	struct view_pools *pools;
+	uint32_t count;
+	int r;
+
+	if (which >= HCCLD_EAGER_POOLS)
+		return -ENOENT;
+	pools = pools_of(comm, rank);
+	if (!pools)
+		return -ENOMEM;
+	count = atomic_load_explicit(&pools->count, memory_order_relaxed);
+	if (which > count)
+		return -EINVAL;
+	if (which < count) {
+		*ret_extent = growth_find(comm, EXTENT_POOL, rank, which);
+		return 0;
+	}
+	r = extent_new(comm, &(struct extent_use){ EXTENT_POOL, rank, which, pool_slots(which) }, growth_pool_bytes(which), ret_extent);
+	if (r == 0)
+		pool_publish(pools, *ret_extent);
+	return r;
+}
+
+int growth_wide(struct comm *comm, uint32_t source, uint32_t destination, struct extent **ret_extent)
+{
+	const struct view_pair *pair;
+	int r;
+
+	if (destination >= comm->view.size)
+		return -EINVAL;
+	pair = view_pair_of(&comm->view, source, destination);
+	if (!atomic_load_explicit(&pair->ring, memory_order_relaxed))
+		return -EINVAL;
+	if (atomic_load_explicit(&pair->wide, memory_order_relaxed)) {
+		*ret_extent = growth_find(comm, EXTENT_WIDE, source, destination);
+		return 0;
+	}
+	r = extent_new(comm, &(struct extent_use){ EXTENT_WIDE, source, destination, HCCLD_PAIR_WIDE_SLOTS }, growth_wide_bytes(), ret_extent);
+	if (r == 0)
+		wide_publish(comm, *ret_extent);
+	return r;
+}
+
+/* @extent is of this kind, as its record says: does it fit the communicator, and is it large enough? */
+static bool growth_is_sane(const struct comm *comm, const struct extent *extent)
+{
+	const struct extent_use *use = &extent->use;
+
+	if (use->source >= comm->view.size)
+		return false;
+	if (use->kind == EXTENT_WIDE)
+		return use->peer < comm->view.size && use->slots == HCCLD_PAIR_WIDE_SLOTS && extent->bytes >= sizeof(struct pair_wide) &&
+		       atomic_load_explicit(&view_pair_of((struct view_comm *)&comm->view, use->source, use->peer)->ring,
+					    memory_order_relaxed);
+	return use->kind == EXTENT_POOL && use->peer < HCCLD_EAGER_POOLS && use->slots && extent->bytes >= eager_pool_size(use->slots);
+}
+
+/* Those of the kind, of pools the ones with this number: they are published in order. */
+static int growths_publish(struct comm *comm, enum extent_kind kind, uint32_t which)
+{
+	list_for_each(struct extent, extent, &comm->extents, link) {
+		struct view_pools *pools;
+
+		if (extent->use.kind != kind || (kind == EXTENT_POOL && extent->use.peer != which))
+			continue;
+		if (kind == EXTENT_WIDE) {
+			wide_publish(comm, extent);
+			continue;
+		}
+		pools = pools_of(comm, extent->use.source);
+		if (!pools)
+			return -ENOMEM;
+		if (atomic_load_explicit(&pools->count, memory_order_relaxed) != which)
+			return -EPROTO;
+		pool_publish(pools, extent);
+	}
+	return 0;
+}
+
+static int growths_publish_all(struct comm *comm)
+{
+	int r = growths_publish(comm, EXTENT_WIDE, 0);
+
+	for (uint32_t which = 0; r == 0 && which < HCCLD_EAGER_POOLS; which++)
+		r = growths_publish(comm, EXTENT_POOL, which);
+	return r;
+}
+
+int growths_restore(struct comm *comm)
+{
+	struct registry *registry = comm->registry;
+
+	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_GROWTH); i++) {
+		const struct record_growth *record = records_get(registry->records, RECORD_GROWTH, i);
+		int fd, r;
+
+		if (!record || record->comm != comm->id)
+			continue;
+		fd = store_take(registry->store, STORE_EXTENT, record->serial);
+		if (fd < 0)
+			return -EPROTO;
+		r = extent_restore(comm, RECORD_GROWTH, i, fd);
+		if (r < 0)
+			return r;
+	}
+	list_for_each(struct extent, extent, &comm->extents, link)
+		if ((extent->use.kind == EXTENT_POOL || extent->use.kind == EXTENT_WIDE) && !growth_is_sane(comm, extent))
+			return -EPROTO;
+	return growths_publish_all(comm);
+}
+
+void growths_free(struct comm *comm)
+{
+	for (uint32_t i = 0; comm->view.pools && i < comm->view.size; i++)
+		free(atomic_load_explicit(&comm->view.pools[i], memory_order_relaxed));
+	free(comm->view.pools);
+}
