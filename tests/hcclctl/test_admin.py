@@ -344,6 +344,23 @@ class Kill(Case):
         self.assertEqual(sum(d["memory_used"] for d in self.json("status")["devices"]), 0)
         self.assertRegex(self.log(), rf"session \d+ of process 'admin_rank' \(pid {job[1].pid}, .*is ended by uid {os.getuid()} ")
 
+    def counted_sessions(self):
+        limits = self.json("limits")["tenants"][0]["limits"]
+        return next(limit["used"] for limit in limits if limit["setting"] == "sessions_per_tenant")
+
+    def test_a_process_that_lives_counts(self):
+        """A thread of it could still write to its place among the contexts; ps shows no session."""
+        self.start()
+        job = self.job(CIRCLE, 2)
+        for process in job:
+            process.send_signal(signal.SIGSTOP)
+        self.assertEqual(self.counted_sessions(), 2)
+        self.assertEqual(self.ctl("kill", f"pid:{job[0].pid}").returncode, 0)
+        self.assertEqual([s["pid"] for s in self.json("ps")["sessions"]], [job[1].pid])
+        self.assertEqual(self.counted_sessions(), 2)
+        job[0].kill()
+        wait_for(lambda: self.counted_sessions() == 1, "it counts no more")
+
     def test_arguments(self):
         self.start()
         for wrong in ([], ["x"], ["0"], ["pid:"], ["pid:x"], ["-1"], ["1", "y"]):
