@@ -7,12 +7,12 @@
  * Two receives one after the other use one record of two chunks. The receiver's executor is its thread or the engine, which may change
  * whenever it is between two chunks. The daemon is killed once at any store (@kills), with engine and worker. One event more: the
  * sender's thread stops (and may be killed then), its process ends, it frees the source, the receive times out, the receiver's process
- * ends. Memory is sequentially consistent: what needs a fence is in README.md.
+ * ends, or somebody else fails the pair, whereupon the sender uses its buffer for something else. Memory is sequentially consistent: what needs a fence is in README.md.
  *
  * Checked: a receive that ended well has the sender's bytes; nobody writes its destination after it ended, well or not, or after it was
  * taken from a dead receiver; an end is reached, unless somebody is stopped in the middle of a chunk.
  *
- *   chunk [event=none|stop|sender|free|timeout|receiver] [kills=N] [bug=RULE] [trace]
+ *   chunk [event=none|stop|sender|free|timeout|receiver|fail] [kills=N] [bug=RULE] [trace]
  */
 #include <cstdlib>
 #include "explore.h"
@@ -61,7 +61,7 @@ static void store(State &s, u8 where, u8 chunk, u8 value)
 	if (s.completed >= where) violation = "the destination was written after the receive had ended";
 	s.to[where][chunk] = value;
 }
-static bool is_lost(const State &s, u8 n) { return s.sender_dead || (n == 1 && s.retired); }
+static bool is_lost(const State &s, u8 n) { return s.sender_dead || (n == 1 && s.retired) || (s.failed[n] && !is_bug("failed")); }
 
 /* Steps of the receiver's executor, receive @n. */
 static void execute(const State &in, std::vector<State> &out)
@@ -73,7 +73,8 @@ static void execute(const State &in, std::vector<State> &out)
 	switch (s.pc) {
 	case LOOK:	/* all that an executor knows of a receive it takes over */
 		if (n > RECEIVES) s.pc = OVER;
-		else if (s.received >= n || s.failed[n]) s.pc = TELL;
+		else if (s.received >= n) s.pc = TELL;
+		else if (s.failed[n]) s.pc = s.number == n && !is_bug("failed-open") ? CLOSE : TELL;
 		else {
 			s.pc = s.number == n && ((s.generation[0] == n && s.generation[1] == n) || is_bug("opened") || is_bug("done-generation"))
 				       ? RUN : OPEN;
@@ -209,6 +210,16 @@ static void sender_events(const State &in, std::vector<State> &out)
 	}
 }
 
+/* Somebody else fails the pair: the sender's time-out, say. The word, then the memory. */
+static void failing_events(const State &in, std::vector<State> &out)
+{
+	State s = in;
+
+	if (event != "fail") return;
+	if (s.event) { s.event = 0; s.failed[1] = 1; } else if (!s.spoilt && s.received < 1) s.spoilt = 1; else return;
+	out.push_back(s);
+}
+
 static void receiver_events(const State &in, std::vector<State> &out)
 {
 	State s = in;
@@ -232,6 +243,7 @@ static void successors(const State &s, std::vector<State> &out)
 	kill_daemon(s, out);
 	sender_events(s, out);
 	receiver_events(s, out);
+	failing_events(s, out);
 }
 
 static bool is_end(const State &s)
