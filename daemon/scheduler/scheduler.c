@@ -484,7 +484,8 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 		return r;
 	}
 	/* what clients of an earlier process were told holds until it is changed */
-	scheduler->path = scheduler->wanted_path = atomic_load(&options->beacon->local_path);
+	scheduler->path = atomic_load(&options->beacon->local_path);
+	atomic_init(&scheduler->wanted_path, scheduler->path);
 	scheduler->was_direct = scheduler->path == PATH_DIRECT;
 	engine_set_direct(scheduler->engine, scheduler->was_direct);
 	*ret_scheduler = scheduler;
