@@ -65,6 +65,12 @@ static void daemon_deinit(struct daemon *daemon)
 	service_free(daemon->service);
 }
 
+/* With a limit of pending bytes the engine has to see every offer before a receiver does. */
+static enum beacon_path path_of(const struct config *config)
+{
+	return config->pending_per_tenant == UINT64_MAX ? (enum beacon_path)config->local_path : PATH_ENGINE;
+}
+
 static struct control_options control_options_of(struct config *config)
 {
 	return (struct control_options){
@@ -74,6 +80,7 @@ static struct control_options control_options_of(struct config *config)
 		.socket_path = config->socket,
 		.copy_threads = config->copy_threads,
 		.allow_duplicate_items = config->allow_duplicate_items,
+		.local_path = path_of(config),
 		.tenant_has_cgroup = config->tenant == TENANT_UID_CGROUP,
 		.connections_per_user = config->connections_per_user,
 		.requests_per_user = config->requests_per_user,
@@ -101,12 +108,6 @@ static struct quota_limits limits_of(const struct config *config)
 	};
 }
 
-/* With a limit of pending bytes the engine has to see every offer before a receiver does. */
-static enum beacon_path path_of(const struct config *config)
-{
-	return config->pending_per_tenant == UINT64_MAX ? (enum beacon_path)config->local_path : PATH_ENGINE;
-}
-
 static void daemon_reload(struct daemon *daemon)
 {
 	struct control_options options;
@@ -124,7 +125,6 @@ static void daemon_reload(struct daemon *daemon)
 		monitor_admin(daemon->control, "reload", geteuid(), "");
 		limits = limits_of(daemon->config);
 		quotas_set_limits(daemon->registry, &limits);
-		registry_set_path(daemon->registry, path_of(daemon->config));
 	}
 	service_notify(daemon->service, "READY=1");
 }
@@ -226,7 +226,6 @@ static int daemon_open_registry(struct daemon *daemon)
 			 &is_inherited);
 	if (r < 0)
 		return r;
-	registry_set_path(daemon->registry, path_of(config));
 	if (is_inherited) {
 		registry_restore(daemon->registry);
 		log_event(LOG_LEVEL_NOTICE, &taken_over,

@@ -107,6 +107,7 @@ static int control_start_scheduler(struct control *control)
 	r = scheduler_new(&options, &control->scheduler);
 	if (r < 0)
 		return r;
+	scheduler_set_path(control->scheduler, control->options.local_path);
 	list_for_each(struct tenant, tenant, &control->registry->tenants, link) {
 		scheduler_yard_add(control->scheduler, &tenant->view);
 		tenant->is_scheduled = true;
@@ -168,6 +169,7 @@ struct control *control_free(struct control *control)
 void control_set_options(struct control *control, const struct control_options *options)
 {
 	control->options = *options;
+	scheduler_set_path(control->scheduler, options->local_path);
 }
 
 static void control_freep(struct control **control)

@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "proto/packet.h"
+#include "proto/yard.h"
 #include "scheduler/scheduler.h"
 
 struct listener;
@@ -45,6 +46,7 @@ struct control_options {
 	uint32_t copy_threads;
 	bool allow_duplicate_items;
 	/* these may change at any time */
+	enum beacon_path local_path;
 	bool tenant_has_cgroup;
 	uint32_t connections_per_user, requests_per_user;
 };

@@ -405,7 +405,7 @@ int handle_status(struct request *request)
 	reply->incarnation =
 		atomic_load_explicit(&control->registry->beacon->incarnation, memory_order_relaxed);
 	reply->socket = (char *)control->options.socket_path;
-	reply->local_path = registry_path(control->registry);
+	reply->local_path = control->options.local_path;
 	reply->draining = request_alloc(request, sizeof(*reply->draining));
 	if (!reply->draining)
 		return -ENOMEM;

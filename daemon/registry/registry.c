@@ -275,11 +275,6 @@ void registry_set_stopping(struct registry *registry, enum beacon_stopping stopp
 	atomic_store_explicit(&registry->beacon->stopping, stopping, memory_order_release);
 }
 
-void registry_set_path(struct registry *registry, enum beacon_path path)
-{
-	atomic_store_explicit(&registry->beacon->local_path, path, memory_order_release);
-}
-
 enum beacon_path registry_path(const struct registry *registry)
 {
 	return (enum beacon_path)atomic_load_explicit(&registry->beacon->local_path, memory_order_relaxed);

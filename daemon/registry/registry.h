@@ -93,6 +93,5 @@ struct registry *registry_free(struct registry *registry);
 bool registry_has_work(const struct registry *registry);
 /* What clients find when they submit, or when the socket has hung up. */
 void registry_set_stopping(struct registry *registry, enum beacon_stopping stopping);
-/* Who moves the bytes between processes of a tenant. */
-void registry_set_path(struct registry *registry, enum beacon_path path);
+/* Who moves the bytes between processes of a tenant: what clients find. The engine thread writes it, scheduler_set_path(). */
 enum beacon_path registry_path(const struct registry *registry);

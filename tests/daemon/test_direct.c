@@ -514,3 +514,30 @@ TEST_TIMEOUT(growth_is_refused, 60)
 	check_eq_uint(grow(&scene.clients[0], scene.ranks[0], true, 0, &index, &slots, text), CAUSE_BAD_HANDLE);
 	scene_stop(&scene);
 }
+
+/* What clients find in the beacon, at the latest soon after the daemon serves. */
+static void check_path(const char *config, enum beacon_path path)
+{
+	static const char *const options[] = { "--keeper", NULL };
+	struct private_daemon daemon;
+	struct raw_client client;
+
+	check_eq_int(private_daemon_start(&daemon, options, config), 0);
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	for (int i = 0; i < 2; i++) {
+		for (unsigned tries = 0; tries < 500 * test_timeout_scale() && atomic_load(&client.beacon->local_path) != path; tries++)
+			usleep(10000);
+		check_eq_uint(atomic_load(&client.beacon->local_path), path);
+		scene_kill_worker();
+	}
+	check_eq_uint(atomic_load(&client.beacon->local_path), path);
+	raw_client_stop(&client);
+	check_eq_int(private_daemon_stop(&daemon), 0);
+}
+
+TEST_TIMEOUT(the_beacon_says_who_moves_bytes, 60)
+{
+	check_path("", PATH_DIRECT);
+	check_path("[daemon]\nlocal_path = engine\n", PATH_ENGINE);
+	check_path("[limits]\npending_per_tenant = 1G\n", PATH_ENGINE);
+}
