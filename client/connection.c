@@ -13,6 +13,7 @@
 #include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +47,9 @@ struct hccld_connection {
 	pthread_cond_t arrived;
 	bool reading;
 	struct hccld_call *calls; /* without reply */
-	struct packet packet;	  /* of the reader */
 	char farewell[HCCLD_TEXT_MAX]; /* `mutex`: why the daemon has ended the session, empty: it has not said */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct packet packet; /* of the reader; last, and never cleared: its pages are made when they are used */
 };
 
 static int cancel_off(void)
@@ -530,9 +531,10 @@ int hccld_connection_new(Hccld__Control__Hello__Role role, struct hccld_call *re
 	pthread_condattr_t attributes;
 	int r;
 
-	connection = calloc(1, sizeof(*connection));
+	connection = malloc(sizeof(*connection));
 	if (!connection)
 		return hccld_error(CAUSE_HOST_MEMORY, "no memory for the connection to hccld");
+	memset(connection, 0, offsetof(struct hccld_connection, packet) + offsetof(struct packet, data));
 	connection->fd = -1;
 	pthread_mutex_init(&connection->sending, NULL);
 	pthread_mutex_init(&connection->mutex, NULL);

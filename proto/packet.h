@@ -9,10 +9,10 @@
 #include "proto/limits.h"
 
 struct packet {
-	unsigned char data[HCCLD_PACKET_MAX];
 	size_t size;
 	int fds[HCCLD_PACKET_FDS_MAX];
 	size_t fd_count;
+	unsigned char data[HCCLD_PACKET_MAX];	/* last: most packets touch its first page only */
 };
 
 /*
