@@ -198,24 +198,29 @@ static int slab_add(struct hccld_context *context, uint64_t id, enum hccld_memor
 	return 0;
 }
 
+static uint64_t next_slab_size(const struct slab *list, uint32_t size)
+{
+	if (!list && size <= SLAB_SIZE_FIRST / 4)
+		return SLAB_SIZE_FIRST;
+	return (!list || !list->next) && size <= SLAB_SIZE_SECOND / 4 ? SLAB_SIZE_SECOND : SLAB_SIZE;
+}
+
 static int allocate_small(struct hccld_context *context, enum hccld_memory memory, uint32_t size, uint8_t extra,
 			  void **ret_pointer)
 {
 	const uint64_t id = context->id;
 	struct hccld_segment segment;
-	bool is_first;
+	uint64_t slab_size;
 	int r;
 
 	hccld_index_lock();
 	*ret_pointer = allocate_in_slabs(context, memory, size, extra);
-	is_first = !slabs[context->logical][memory];
+	slab_size = next_slab_size(slabs[context->logical][memory], size);
 	hccld_index_unlock();
 	if (*ret_pointer)
 		return 0;
 
-	r = hccld_segment_new(context, segment_kind(memory),
-			      is_first && size <= SLAB_FIRST_ALLOCATION_MAX ? SLAB_SIZE_FIRST : SLAB_SIZE,
-			      0, &segment);
+	r = hccld_segment_new(context, segment_kind(memory), slab_size, 0, &segment);
 	if (r == -ENOMEM || r == -ENOBUFS) {
 		/* less than a slab is left */
 		r = allocate_large(context, memory, size, extra, ret_pointer);
@@ -262,7 +267,7 @@ static bool release(struct record *record, uint64_t offset, struct hccld_segment
 	if (slab) {
 		const uint32_t first = (uint32_t)(offset / SLAB_GRANULE);
 
-		if (slab->shared[first])
+		if (slab->granule[first].shared)
 			hccld_slab_hold(slab, first);
 		else
 			hccld_slab_free(slab, first);
@@ -303,7 +308,7 @@ void hccld_buffer_share(const void *address)
 	record = hccld_index_find(at);
 	slab = record && !atomic_load(&record->is_mapping) ? atomic_load(&record->slab) : NULL;
 	if (slab && hccld_slab_find(slab, at - atomic_load(&record->start), &first, &bytes) == 0) {
-		slab->shared[first / SLAB_GRANULE] = true;
+		slab->granule[first / SLAB_GRANULE].shared = true;
 		atomic_store(&any_is_shared, true);
 	}
 	hccld_index_unlock();
@@ -322,7 +327,7 @@ static void clear_shared(enum hccld_memory memory, void *pointer)
 	hccld_index_lock();
 	record = hccld_index_find(address);
 	slab = is_start(record, memory, address) ? atomic_load(&record->slab) : NULL;
-	if (slab && (hccld_slab_find(slab, address - atomic_load(&record->start), &first, &bytes) < 0 || !slab->shared[first / SLAB_GRANULE]))
+	if (slab && (hccld_slab_find(slab, address - atomic_load(&record->start), &first, &bytes) < 0 || !slab->granule[first / SLAB_GRANULE].shared))
 		bytes = 0;
 	hccld_index_unlock();
 	if (!bytes)
@@ -344,7 +349,7 @@ static void freed_add(const struct record *record, uint64_t address)
 
 	if (slab && hccld_slab_find(slab, offset, &first, &bytes) < 0)
 		bytes = 0;
-	*freed = (struct freed){ address, bytes, atomic_load(slab ? &slab->extra[offset / SLAB_GRANULE] : &record->extra) };
+	*freed = (struct freed){ address, bytes, atomic_load(slab ? &slab->granule[offset / SLAB_GRANULE].extra : &record->extra) };
 }
 
 /* With `mutex`: the last one that @address was in. */

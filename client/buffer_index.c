@@ -303,7 +303,7 @@ static bool look_in(uint64_t address, const struct record *record, struct hccld_
 	slab = atomic_load_explicit(&record->slab, memory_order_acquire);
 	if (slab ? hccld_slab_find(slab, address - start, &first, &bytes) < 0 : address - start >= bytes)
 		bytes = 0;
-	extra = atomic_load_explicit(slab ? &slab->extra[first / SLAB_GRANULE] : &record->extra, memory_order_acquire);
+	extra = atomic_load_explicit(slab ? &slab->granule[first / SLAB_GRANULE].extra : &record->extra, memory_order_acquire);
 	*ret_allocation = (struct hccld_allocation){ (void *)(uintptr_t)(start + first), bytes, extra, record->device,
 						     (enum hccld_memory)atomic_load_explicit(&record->memory, memory_order_acquire),
 						     atomic_load_explicit(&record->is_mapping, memory_order_acquire) };

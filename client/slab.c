@@ -7,8 +7,8 @@
 void hccld_slab_init(struct slab *slab, uint64_t size)
 {
 	slab->granules = (uint32_t)(size < SLAB_SIZE ? size : SLAB_SIZE) / SLAB_GRANULE;
-	for (uint32_t i = 0; i < SLAB_GRANULES; i++)
-		atomic_store_explicit(&slab->first[i], SLAB_UNUSED, memory_order_release);
+	for (uint32_t i = 0; i < slab->granules; i++)
+		atomic_store_explicit(&slab->granule[i].first, SLAB_UNUSED, memory_order_release);
 	slab->free = slab->granules;
 	slab->held = 0;
 	slab->cursor = 0;
@@ -26,7 +26,7 @@ static uint32_t search(struct slab *slab, uint32_t from, uint32_t to, uint32_t c
 	uint32_t run = 0;
 
 	for (uint32_t i = from; i < to; i++) {
-		if (atomic_load_explicit(&slab->first[i], memory_order_relaxed) == SLAB_UNUSED)
+		if (atomic_load_explicit(&slab->granule[i].first, memory_order_relaxed) == SLAB_UNUSED)
 			run++;
 		else
 			run = 0;
@@ -49,11 +49,11 @@ uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes, uint8_t extra)
 		slab->fails_at = count;
 		return SLAB_UNUSED;
 	}
-	atomic_store_explicit(&slab->bytes[first], bytes, memory_order_release);
-	atomic_store_explicit(&slab->extra[first], extra, memory_order_release);
-	slab->shared[first] = false;
+	atomic_store_explicit(&slab->granule[first].bytes, bytes, memory_order_release);
+	atomic_store_explicit(&slab->granule[first].extra, extra, memory_order_release);
+	slab->granule[first].shared = false;
 	for (uint32_t i = 0; i < count; i++)
-		atomic_store_explicit(&slab->first[first + i], (uint16_t)first,
+		atomic_store_explicit(&slab->granule[first + i].first, (uint16_t)first,
 				      memory_order_release);
 	slab->free -= count;
 	slab->cursor = first + count;
@@ -63,10 +63,10 @@ uint32_t hccld_slab_allocate(struct slab *slab, uint32_t bytes, uint8_t extra)
 /* What its granules are afterwards. Returns how many there are. */
 static uint32_t end(struct slab *slab, uint32_t first, uint16_t mark)
 {
-	uint32_t count = granules(atomic_load_explicit(&slab->bytes[first], memory_order_relaxed));
+	uint32_t count = granules(atomic_load_explicit(&slab->granule[first].bytes, memory_order_relaxed));
 
 	for (uint32_t i = 0; i < count; i++)
-		atomic_store_explicit(&slab->first[first + i], mark, memory_order_release);
+		atomic_store_explicit(&slab->granule[first + i].first, mark, memory_order_release);
 	return count;
 }
 
@@ -87,7 +87,7 @@ _Bool hccld_slab_is_start(struct slab *slab, uint64_t offset)
 	uint64_t granule = offset / SLAB_GRANULE;
 
 	return granule < SLAB_GRANULES && offset % SLAB_GRANULE == 0 &&
-	       atomic_load_explicit(&slab->first[granule], memory_order_relaxed) == granule;
+	       atomic_load_explicit(&slab->granule[granule].first, memory_order_relaxed) == granule;
 }
 
 int hccld_slab_find(struct slab *slab, uint64_t offset, uint64_t *ret_start, uint64_t *ret_bytes)
@@ -96,10 +96,11 @@ int hccld_slab_find(struct slab *slab, uint64_t offset, uint64_t *ret_start, uin
 
 	if (offset >= SLAB_SIZE)
 		return -ENOENT;
-	first = atomic_load_explicit(&slab->first[offset / SLAB_GRANULE], memory_order_acquire);
-	if (first >= SLAB_HELD)
+	first = atomic_load_explicit(&slab->granule[offset / SLAB_GRANULE].first, memory_order_acquire);
+	/* SLAB_UNUSED, SLAB_HELD, or never written */
+	if (first >= SLAB_GRANULES)
 		return -ENOENT;
 	*ret_start = (uint64_t)first * SLAB_GRANULE;
-	*ret_bytes = atomic_load_explicit(&slab->bytes[first], memory_order_acquire);
+	*ret_bytes = atomic_load_explicit(&slab->granule[first].bytes, memory_order_acquire);
 	return *ret_start + *ret_bytes > offset ? 0 : -ENOENT;
 }

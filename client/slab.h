@@ -11,8 +11,9 @@
 
 #define SLAB_GRANULE 512u
 #define SLAB_SIZE (2u << 20)
-#define SLAB_SIZE_FIRST (64u << 10) /* most processes never need a second one; its pages are all real */
-#define SLAB_FIRST_ALLOCATION_MAX (16u << 10) /* what the first one is good for */
+/* All pages are real, and most processes need few, so the first two are small, if what is asked for is not more than a quarter of it. */
+#define SLAB_SIZE_FIRST (16u << 10)
+#define SLAB_SIZE_SECOND (64u << 10)
 #define SLAB_GRANULES (SLAB_SIZE / SLAB_GRANULE)
 #define SLAB_ALLOCATION_MAX (256u << 10) /* from here on: a segment of its own */
 #define SLAB_UNUSED 0xffffu
@@ -20,18 +21,23 @@
 
 struct record;
 
+struct slab_granule {
+	_Atomic uint16_t first; /* of the allocation that has the granule; SLAB_UNUSED, SLAB_HELD */
+	/* at the first granule of an allocation */
+	_Atomic uint8_t extra;	/* what of it nobody has asked for */
+	_Bool shared;		/* others may have mapped its pages */
+	_Atomic uint32_t bytes; /* its size */
+};
+
+/* As long as its granules are few, few of its pages are touched. */
 struct slab {
-	_Atomic uint16_t
-		first[SLAB_GRANULES]; /* of the allocation that has the granule; SLAB_UNUSED, SLAB_HELD */
-	_Atomic uint32_t bytes[SLAB_GRANULES]; /* at the first granule of an allocation: its size */
-	uint32_t granules;		       /* there are; those behind them are never used */
-	_Atomic uint8_t extra[SLAB_GRANULES];  /* there, too: what of it nobody has asked for */
-	_Bool shared[SLAB_GRANULES];	       /* at the first granule: others may have mapped its pages */
-	uint32_t free, held;		       /* granules */
-	uint32_t cursor;		       /* where the last search ended */
-	uint32_t fails_at;		       /* no run of so many granules since the last free */
-	struct record *record;		       /* of buffer.c */
+	uint32_t granules;   /* there are; those behind them are never used */
+	uint32_t free, held; /* granules */
+	uint32_t cursor;     /* where the last search ended */
+	uint32_t fails_at;   /* no run of so many granules since the last free */
+	struct record *record; /* of buffer.c */
 	struct slab *next;
+	struct slab_granule granule[SLAB_GRANULES];
 };
 
 /* All unused. @size: SLAB_SIZE at most. */

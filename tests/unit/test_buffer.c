@@ -59,15 +59,19 @@ TEST(buffer_small_ones_share_a_segment)
 		allocate(HCCLD_MEMORY_DEVICE, 512);
 	check_eq_uint(fake_segments(), 1);
 	check_eq_uint(hccld_buffer_idle(fake_context()), 0);
-	for (unsigned int i = 0; i < SLAB_SIZE / 512; i++)
+	for (unsigned int i = 0; i < SLAB_SIZE_SECOND / 512; i++)
 		allocate(HCCLD_MEMORY_DEVICE, 512);
 	check_eq_uint(fake_segments(), 2);
 	check_eq_uint(hccld_buffer_idle(fake_context()), 0);
-	allocate(HCCLD_MEMORY_DEVICE, 1);
+	for (unsigned int i = 0; i < SLAB_SIZE / 512; i++)
+		allocate(HCCLD_MEMORY_DEVICE, 512);
 	check_eq_uint(fake_segments(), 3);
+	check_eq_uint(hccld_buffer_idle(fake_context()), 0);
+	allocate(HCCLD_MEMORY_DEVICE, 1);
+	check_eq_uint(fake_segments(), 4);
 	check_eq_uint(hccld_buffer_idle(fake_context()), SLAB_SIZE - 512);
 	allocate(HCCLD_MEMORY_HOST, 1);
-	check_eq_uint(fake_segments(), 4);
+	check_eq_uint(fake_segments(), 5);
 	check_eq_uint(hccld_buffer_idle(fake_context()), SLAB_SIZE - 512);
 }
 
