@@ -18,6 +18,8 @@
 #include "registry/session.h"
 #include "registry/share.h"
 
+#define POPULATED_MIN (128u << 10) /* of less a few faults map all pages, and often nobody but the client's threads ever looks at them */
+
 static int memory_new(uint64_t bytes, bool is_backed, struct segment_memory *ret_memory)
 {
 	CLEANUP(close_fdp) int fd = -1;
@@ -27,7 +29,7 @@ static int memory_new(uint64_t bytes, bool is_backed, struct segment_memory *ret
 	r = memfd_new("hccld-segment", bytes, is_backed, &fd);
 	if (r < 0)
 		return r;
-	r = memfd_map(fd, bytes, is_backed, &base);
+	r = memfd_map(fd, bytes, is_backed && bytes >= POPULATED_MIN, &base);
 	if (r < 0)
 		return r;
 	*ret_memory = (struct segment_memory){ .fd = take_fd(&fd), .base = base, .bytes = bytes };
