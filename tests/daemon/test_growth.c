@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GrowComm: eager pools and wide rings, in place of pair rings. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/feature.h"
+#include "proto/status.h"
+#include "tests/daemon/rings.h"
+#include "tests/support/test.h"
+
+/* A number that no extent of these tests has. */
+#define NOWHERE UINT32_MAX
+
+/* What GrowComm answers: the cause, and in *@ret_text what it says if not NULL. */
+static uint32_t grow(struct raw_client *client, uint64_t rank, bool pool, uint32_t which, uint32_t *ret_index, uint32_t *ret_slots, char *ret_text)
+{
+	Hccld__Control__GrowComm body = HCCLD__CONTROL__GROW_COMM__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	uint32_t cause;
+
+	body.rank = rank;
+	body.pool = pool;
+	if (pool)
+		body.pools = which;
+	else
+		body.peer = which;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_GROW_COMM;
+	request.grow_comm = &body;
+	raw_call(client, &request, &reply);
+	cause = reply.message->cause;
+	check_eq_int(reply.message->body_case, cause ? HCCLD__CONTROL__REPLY__BODY__NOT_SET : HCCLD__CONTROL__REPLY__BODY_GROW_COMM);
+	if (cause == 0) {
+		*ret_index = reply.message->grow_comm->index;
+		*ret_slots = reply.message->grow_comm->slots;
+	} else if (ret_text) {
+		snprintf(ret_text, HCCLD_TEXT_MAX, "%s", reply.message->text);
+	}
+	raw_reply_free(&reply);
+	return cause;
+}
+
+/* The number at which it begins. */
+static uint32_t grow_pool(struct scene *scene, uint32_t rank, uint32_t which)
+{
+	uint32_t index = NOWHERE, slots = 0;
+
+	check_eq_uint(grow(&scene->clients[rank > 0], scene->ranks[rank], true, which, &index, &slots, NULL), 0);
+	check_eq_uint(slots, HCCLD_EAGER_SLOTS << which);
+	return index;
+}
+
+static uint32_t grow_wide(struct scene *scene, uint32_t rank, uint32_t peer)
+{
+	uint32_t index = NOWHERE, slots = 0;
+
+	check_eq_uint(grow(&scene->clients[rank > 0], scene->ranks[rank], false, peer, &index, &slots, NULL), 0);
+	check_eq_uint(slots, HCCLD_PAIR_WIDE_SLOTS);
+	return index;
+}
+
+/* As many pair rings as would be in place of @bytes. */
+static uint32_t numbers_of(uint64_t bytes)
+{
+	return (uint32_t)((bytes + sizeof(struct pair_ring) - 1) / sizeof(struct pair_ring));
+}
+
+/* What begins at number @index; NULL: not mapped. */
+static void *rings_at(const struct rings *rings, uint32_t index, uint32_t numbers)
+{
+	for (uint32_t i = 0; i < rings->count; i++)
+		if (rings->first[i] == index) {
+			check_eq_uint(rings->pairs[i], numbers);
+			return rings->bases[i];
+		}
+	return NULL;
+}
+
+static struct eager_pool *pool_at(const struct rings *rings, uint32_t index, uint32_t which)
+{
+	return rings_at(rings, index, numbers_of(eager_pool_size(HCCLD_EAGER_SLOTS << which)));
+}
+
+static struct pair_wide *wide_at(const struct rings *rings, uint32_t index)
+{
+	return rings_at(rings, index, numbers_of(sizeof(struct pair_wide)));
+}
+
+/* All that @rank may map. */
+static void map_all(struct scene *scene, uint32_t rank, struct rings *ret_rings)
+{
+	*ret_rings = (struct rings){ 0 };
+	check(!open_pairs(scene, rank, 0, 0, ret_rings));
+}
+
+/* They are made once, are where their numbers say, and both ends see them; also after a restart. */
+TEST_TIMEOUT(pools_and_wide_rings_are_mapped, 60)
+{
+	struct rings of[3];
+	struct eager_pool *pool;
+	uint32_t pools[2], wide;
+	struct scene scene;
+
+	scene_start(&scene, 3, HCCLD_FEATURE_DIRECT);
+	check(!open_pairs(&scene, 0, 2, 0, NULL));
+	pools[0] = grow_pool(&scene, 0, 0);
+	check_eq_uint(pools[0], 64);
+	wide = grow_wide(&scene, 0, 1);
+	check_eq_uint(wide, pools[0] + numbers_of(eager_pool_size(HCCLD_EAGER_SLOTS)));
+	pools[1] = grow_pool(&scene, 0, 1);
+	check_eq_uint(pools[1], wide + numbers_of(sizeof(struct pair_wide)));
+	for (uint32_t restarts = 0; restarts < 2; restarts++) {
+		check_eq_uint(grow_pool(&scene, 0, 0), pools[0]);
+		check_eq_uint(grow_pool(&scene, 0, 1), pools[1]);
+		check_eq_uint(grow_wide(&scene, 0, 1), wide);
+		for (uint32_t i = 0; i < 3; i++)
+			map_all(&scene, i, &of[i]);
+		check_eq_uint(of[0].count, 4);
+		check_eq_uint(of[1].count, 4);
+		check_null(pool_at(&of[2], pools[0], 0)); /* nothing comes to it from rank 0 */
+		for (uint32_t i = 0; i < 2; i++) {
+			pool = pool_at(&of[0], pools[i], i);
+			check_eq_uint(pool->magic, EAGER_MAGIC);
+			check_eq_uint(pool->rank, 0);
+			check_eq_uint(pool->slot_count, HCCLD_EAGER_SLOTS << i);
+			check_eq_uint(atomic_load(&pool->heads[pool->slot_count - 1].number), restarts * 77);
+			atomic_store(&pool->heads[pool->slot_count - 1].number, 77);
+			check_eq_uint(atomic_load(&pool_at(&of[1], pools[i], i)->heads[pool->slot_count - 1].number), 77);
+			*((unsigned char *)pool + eager_pool_size(pool->slot_count) - 1) = 5;
+		}
+		check_eq_uint(wide_at(&of[0], wide)->slots[HCCLD_PAIR_WIDE_SLOTS - 1].number, restarts * 88);
+		wide_at(&of[0], wide)->slots[HCCLD_PAIR_WIDE_SLOTS - 1].number = 88;
+		check_eq_uint(wide_at(&of[1], wide)->slots[HCCLD_PAIR_WIDE_SLOTS - 1].number, 88);
+		for (uint32_t i = 0; i < 3; i++)
+			rings_free(&of[i]);
+		scene_kill_worker();
+	}
+	scene_stop(&scene);
+}
+
+/* Pair rings and pools do not come into each other's places, whichever was first, and a restart between. */
+TEST_TIMEOUT(rings_are_beside_pools, 60)
+{
+	uint32_t size = 12, pools[2], wide;
+	struct rings rings;
+	struct scene scene;
+
+	scene_start(&scene, size, HCCLD_FEATURE_DIRECT);
+	check(!open_pairs(&scene, 0, size, 0, NULL));
+	pools[0] = grow_pool(&scene, 0, 0);
+	for (uint32_t i = 1; i < size; i++) {
+		check(!open_pairs(&scene, i, size, 0, NULL));
+		if (i == 7)
+			scene_kill_worker();
+	}
+	pools[1] = grow_pool(&scene, 0, 1);
+	wide = grow_wide(&scene, 0, 11);
+	map_all(&scene, 0, &rings);
+	check_eq_uint(rings.count, 3 + 3);
+	for (uint32_t i = 0; i < size; i++) {
+		struct pair_ring *out = rings_find(&rings, &scene, 0, i), *in = rings_find(&rings, &scene, i, 0);
+
+		check_ptr(out);
+		check_ptr(in);
+		/* a pool's header or a ring that was given twice would be seen */
+		check_eq_uint(atomic_fetch_add(&out->landed, 1), 0);
+		check_eq_uint(atomic_load(&out->tail), 0);
+		if (i)
+			check_eq_uint(atomic_fetch_add(&in->landed, 1), 0);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		check_eq_uint(pool_at(&rings, pools[i], i)->magic, EAGER_MAGIC);
+	check_eq_uint(wide_at(&rings, wide)->slots[0].number, 0);
+	for (uint32_t i = 0; i < size * size; i++) {
+		uint32_t word = atomic_load(&comm_region_directory(scene.region, size)[i]);
+
+		check_gt_uint(word, 0);
+		for (uint32_t j = 0; j < i; j++)
+			check_ne_uint(atomic_load(&comm_region_directory(scene.region, size)[j]), word);
+	}
+	rings_free(&rings);
+	scene_stop(&scene);
+}
+
+/* A pool of a rank that becomes a peer later comes then, however much has been mapped. */
+TEST_TIMEOUT(pools_of_later_peers_come_later, 60)
+{
+	struct rings rings, later = { 0 };
+	uint32_t pool, own, mapped;
+	struct scene scene;
+
+	scene_start(&scene, 3, HCCLD_FEATURE_DIRECT);
+	check(!open_pairs(&scene, 0, 2, 0, NULL));
+	pool = grow_pool(&scene, 0, 0);
+	own = grow_pool(&scene, 2, 0);
+	map_all(&scene, 2, &rings);
+	check_eq_uint(rings.count, 2); /* there may be rings of it in the first extent some day */
+	check_eq_uint(rings.first[0], 0);
+	check_eq_uint(rings.first[1], own);
+	mapped = own + rings.pairs[1];
+	check(!open_pairs(&scene, 2, 0, mapped, &later));
+	check_eq_uint(later.count, 0);
+	check(!open_pairs(&scene, 0, 3, 0, NULL));
+	check(!open_pairs(&scene, 2, 0, mapped, &later));
+	check_ptr(rings_find(&rings, &scene, 0, 2));
+	check_eq_uint(later.count, 1);
+	check_eq_uint(pool_at(&later, pool, 0)->rank, 0);
+	rings_free(&later);
+	check(!open_pairs(&scene, 2, 0, mapped, &later));
+	check_eq_uint(later.count, 0);
+	rings_free(&rings);
+	scene_stop(&scene);
+}
+
+/* What is offered in a wide ring is pending like what is in the ring before it. */
+TEST_TIMEOUT(offers_in_wide_rings_are_pending, 60)
+{
+	struct pair_wide *wide;
+	struct pair_ring *ring;
+	struct rings rings;
+	struct scene scene;
+	uint32_t index, pid;
+
+	scene_start(&scene, 2, HCCLD_FEATURE_DIRECT);
+	check(!open_pairs(&scene, 0, 2, 0, NULL));
+	index = grow_wide(&scene, 0, 1);
+	map_all(&scene, 0, &rings);
+	ring = rings_find(&rings, &scene, 0, 1);
+	wide = wide_at(&rings, index);
+	for (uint64_t number = 1; number <= 1000; number++) {
+		struct pair_offer *slot = number < 11 ? &ring->slots[number - 1] : &wide->slots[number - 1];
+
+		*slot = (struct pair_offer){ .number = number, .bytes = number < 11 ? 1 : 1000, .where = OFFER_SEGMENT };
+	}
+	atomic_store(&ring->wide, index + 1);
+	atomic_store(&ring->wide_from, 11);
+	atomic_store(&ring->sent, 1000);
+	atomic_store(&ring->tail, 1000);
+	check_eq_uint(listed_pending(&pid), 10 + 990 * 1000);
+	check_eq_uint(pid, (uint32_t)getpid());
+	atomic_store(&ring->received, 5);
+	check_eq_uint(listed_pending(&pid), 5 + 990 * 1000);
+	atomic_store(&ring->received, 998);
+	check_eq_uint(listed_pending(&pid), 2 * 1000);
+	scene_kill_worker();
+	check_eq_uint(listed_pending(&pid), 2 * 1000);
+	atomic_store(&ring->received, 1000);
+	check_eq_uint(listed_pending(&pid), 0);
+	rings_free(&rings);
+	scene_stop(&scene);
+}
+
+TEST_TIMEOUT(growth_is_refused, 60)
+{
+	char text[HCCLD_TEXT_MAX];
+	uint32_t index, slots;
+	struct raw_client stranger;
+	struct scene scene;
+
+	scene_start(&scene, 3, HCCLD_FEATURE_DIRECT);
+	check(!open_pairs(&scene, 0, 2, 0, NULL));
+	check_eq_uint(grow(&scene.clients[0], scene.ranks[0], false, 3, &index, &slots, text), CAUSE_ARGUMENT);
+	check_str_contains(text, "has no rank 3");
+	check_eq_uint(grow(&scene.clients[0], scene.ranks[0], false, UINT32_MAX, &index, &slots, text), CAUSE_ARGUMENT);
+	check_eq_uint(grow(&scene.clients[0], scene.ranks[0], false, 2, &index, &slots, text), CAUSE_ARGUMENT);
+	check_str_contains(text, "no pair ring to rank 2");
+	check_eq_uint(grow(&scene.clients[1], scene.ranks[1], false, 0, &index, &slots, text), CAUSE_ARGUMENT);
+	check_eq_uint(grow(&scene.clients[0], scene.ranks[0], true, 1, &index, &slots, text), CAUSE_ARGUMENT);
+	for (uint32_t i = 0; i < HCCLD_EAGER_POOLS; i++)
+		grow_pool(&scene, 0, i);
+	check_eq_uint(grow(&scene.clients[0], scene.ranks[0], true, HCCLD_EAGER_POOLS, &index, &slots, text), CAUSE_NOT_FOUND);
+	check_str_contains(text, "all 7 eager pools");
+	check_eq_uint(grow(&scene.clients[0], scene.ranks[0], true, UINT32_MAX, &index, &slots, text), CAUSE_NOT_FOUND);
+	/* handles of nobody, of another rank's process, and of one that has left */
+	check_eq_uint(grow(&scene.clients[0], 0, true, 0, &index, &slots, text), CAUSE_BAD_HANDLE);
+	raw_client_start_with(&stranger, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
+	check_eq_uint(grow(&stranger, scene.ranks[0], true, 0, &index, &slots, text), CAUSE_BAD_HANDLE);
+	check_eq_uint(grow(&stranger, scene.ranks[1], false, 0, &index, &slots, text), CAUSE_BAD_HANDLE);
+	raw_client_stop(&stranger);
+	raw_leave(&scene.clients[0], scene.ranks[0]);
+	check_eq_uint(grow(&scene.clients[0], scene.ranks[0], true, 0, &index, &slots, text), CAUSE_BAD_HANDLE);
+	scene_stop(&scene);
+}
