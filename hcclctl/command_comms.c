@@ -21,6 +21,7 @@ static struct table *comms_table(const struct options *options)
 		{ "RANKS", COLUMN_RIGHT },
 		{ "PAIRS", COLUMN_RIGHT },
 		{ "MEMORY", COLUMN_RIGHT },
+		{ "EAGER", COLUMN_RIGHT },
 		{ "UID", COLUMN_RIGHT },
 		{ "AGE", COLUMN_RIGHT },
 		{ "MEMBERS (RANK:PID@DEVICE)", COLUMN_WRAP },
@@ -80,7 +81,7 @@ static void rank_count(const Hccld__Control__Comm *comm, char *buffer, size_t si
 
 static void comms_row(struct table *table, const Hccld__Control__Comm *comm)
 {
-	char members[256], ranks[32], memory[TEXT_SHORT], age[TEXT_SHORT];
+	char members[256], ranks[32], memory[TEXT_SHORT], eager[TEXT_SHORT], age[TEXT_SHORT];
 
 	member_summary(comm, members, sizeof(members));
 	rank_count(comm, ranks, sizeof(ranks));
@@ -91,6 +92,7 @@ static void comms_row(struct table *table, const Hccld__Control__Comm *comm)
 	table_cell(table, "%s", ranks);
 	table_cell(table, "%" PRIu32, comm->pairs);
 	table_cell(table, "%s", text_size(comm->memory, memory));
+	table_cell(table, "%s", text_size(comm->wide_memory + comm->eager_memory, eager));
 	table_cell(table, "%" PRIu32, comm->uid);
 	table_cell(table, "%s", text_duration(comm->age_ms, age));
 	table_cell(table, "%s", members);
@@ -197,6 +199,9 @@ static void comms_json(cJSON *array, const Hccld__Control__ListReply *page)
 		json_number(object, "size", comm->size);
 		json_number(object, "pairs", comm->pairs);
 		json_number(object, "memory", comm->memory);
+		json_number(object, "pair_memory", comm->pair_memory);
+		json_number(object, "wide_memory", comm->wide_memory);
+		json_number(object, "eager_memory", comm->eager_memory);
 		json_number(object, "uid", comm->uid);
 		json_number(object, "age_ms", comm->age_ms);
 		settings_json(object, comm);
@@ -218,8 +223,8 @@ int command_comms(int argc, char **argv)
 {
 	static const struct listing listing = {
 		.help = "Usage: hcclctl comms [OPTIONS]\n\n"
-			"Communicators: size, state, connected pairs, memory of the shared region, members. With -v one line\n"
-			"for every member, and how the ranks met and what the program has set. Without being root you see\n"
+			"Communicators: size, state, connected pairs, memory of the shared region, how much of it is room for\n"
+			"sends that do not wait for their receivers, members. With -v one line for every member, and how the ranks met and what the program has set. Without being root you see\n"
 			"your own.\n",
 		.kind = HCCLD__CONTROL__LIST__KIND__COMMS,
 		.takes_verbose = true,

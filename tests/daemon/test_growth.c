@@ -282,3 +282,95 @@ TEST_TIMEOUT(growth_is_refused, 60)
 	check_eq_uint(grow(&scene.clients[0], scene.ranks[0], true, 0, &index, &slots, text), CAUSE_BAD_HANDLE);
 	scene_stop(&scene);
 }
+
+/* A communicator of one rank with a ring to itself. Its handle. */
+static uint64_t join_alone(struct raw_client *client, uint64_t context)
+{
+	Hccld__Control__OpenPairs open = HCCLD__CONTROL__OPEN_PAIRS__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	struct raw_root root;
+	uint32_t peer = 0;
+
+	raw_root_info(client, &root);
+	raw_join_send(client, &root, 0, 1, context, 10000);
+	check_eq_int(raw_receive(client, &reply), 0);
+	check_eq_uint(reply.message->cause, 0);
+	open.rank = reply.message->join_comm->rank;
+	raw_reply_free(&reply);
+	open.n_send_to = 1;
+	open.send_to = &peer;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_OPEN_PAIRS;
+	request.open_pairs = &open;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+	return open.rank;
+}
+
+static uint64_t in_pages(uint64_t bytes)
+{
+	return (bytes + 4095) / 4096 * 4096;
+}
+
+/* What hcclctl comms shows of the only communicator, which has one rank. */
+static void check_comm_memory(struct raw_client *tool, uint64_t wide, uint64_t eager)
+{
+	Hccld__Control__List body = HCCLD__CONTROL__LIST__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	const Hccld__Control__Comm *comm;
+	struct raw_reply reply;
+
+	body.kind = HCCLD__CONTROL__LIST__KIND__COMMS;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST;
+	request.list = &body;
+	raw_call(tool, &request, &reply);
+	check_eq_uint(reply.message->list->n_comms, 1);
+	comm = reply.message->list->comms[0];
+	check_eq_uint(comm->pair_memory, 64 * sizeof(struct pair_ring));
+	check_eq_uint(comm->wide_memory, wide);
+	check_eq_uint(comm->eager_memory, eager);
+	check_eq_uint(comm->memory, in_pages(comm_region_size(1)) + comm->pair_memory + wide + eager);
+	raw_reply_free(&reply);
+}
+
+/* It is the tenant's memory, is shown, and goes with the communicator. */
+TEST_TIMEOUT(growth_is_charged, 60)
+{
+	uint64_t context, rank, eager = 0, wide = in_pages(numbers_of(sizeof(struct pair_wide)) * sizeof(struct pair_ring));
+	char text[HCCLD_TEXT_MAX], begin[64];
+	struct private_daemon daemon;
+	struct raw_client client, tool;
+	uint32_t index, slots, count = 0;
+
+	check_eq_int(private_daemon_start(&daemon, NULL, "[limits]\nmemory_per_tenant = 8M\n"), 0);
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
+	context = raw_open_context(&client, 0);
+	rank = join_alone(&client, context);
+	check_eq_uint(grow(&client, rank, false, 0, &index, &slots, text), 0);
+	while (grow(&client, rank, true, count, &index, &slots, text) == 0) {
+		eager += in_pages(numbers_of(eager_pool_size(slots)) * sizeof(struct pair_ring));
+		check_lt_uint(++count, HCCLD_EAGER_POOLS);
+	}
+	check_gt_uint(count, 0);
+	snprintf(begin, sizeof(begin), "memory of uid %u: ", geteuid());
+	check_msg(strncmp(text, begin, strlen(begin)) == 0, "%s", text);
+	snprintf(begin, sizeof(begin), "held by pid %d raw-client (", getpid());
+	check_str_contains(text, begin);
+	check_str_contains(text, "; raise [limits] memory_per_tenant");
+	/* what is there is answered, the next one is refused again, and nothing has come of it */
+	check_eq_uint(grow(&client, rank, true, count - 1, &index, &slots, text), 0);
+	check_eq_uint(grow(&client, rank, false, 0, &index, &slots, text), 0);
+	check_eq_uint(grow(&client, rank, true, count, &index, &slots, text), CAUSE_HOST_MEMORY);
+	check_comm_memory(&tool, wide, eager);
+	raw_leave(&client, rank);
+	rank = join_alone(&client, context);
+	check_comm_memory(&tool, 0, 0);
+	for (uint32_t i = 0; i < count; i++)
+		check_eq_uint(grow(&client, rank, true, i, &index, &slots, text), 0);
+	check_comm_memory(&tool, 0, eager);
+	raw_client_stop(&client);
+	raw_client_stop(&tool);
+	check_eq_int(private_daemon_stop(&daemon), 0);
+}
