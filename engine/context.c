@@ -62,22 +62,27 @@ static void context_ring(struct view_context *context, bool hard)
 		context->unrung = true;
 		return;
 	}
+	CRASH_POINT(38);
 	state = atomic_load_explicit(&context->words->state, memory_order_acquire);
 	while (is_rung(yard_kind(state), hard)) {
 		if (atomic_compare_exchange_strong_explicit(&context->words->state, &state, yard_next(state, CONTEXT_LEFT),
 							    memory_order_acq_rel, memory_order_acquire))
 			break;
 	}
+	CRASH_POINT(39);
 	context->cut_news = true;
-	bit_set(context);	/* the engine is awake: it is the one who rings */
+	if (KEEPS(ENGINE_RING_BIT))
+		bit_set(context);	/* the engine is awake: it is the one who rings */
 }
 
 void engine_ring_dirty(struct engine *engine)
 {
 	if (!engine->dirty)
 		return;
+	CRASH_POINT(40);
 	/* R1: what was published is visible before anybody's `asleep` is read */
-	atomic_thread_fence(memory_order_seq_cst);
+	if (KEEPS(ENGINE_RING_FENCE))
+		atomic_thread_fence(memory_order_seq_cst);
 	while (engine->dirty) {
 		struct view_context *context = engine->dirty;
 
@@ -190,8 +195,9 @@ static bool context_advance(struct engine *engine, struct view_context *context)
 /* R1 for the own side: who sleeps on this context hears of completed tasks. */
 static void context_announce(struct engine *engine, struct view_context *context)
 {
+	CRASH_POINT(41);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&context->words->sleepers, memory_order_relaxed)) {
+	if (!KEEPS(ENGINE_WAKE) || !atomic_load_explicit(&context->words->sleepers, memory_order_relaxed)) {
 		context->unannounced = true;
 		return;
 	}
@@ -266,7 +272,7 @@ static enum context_state context_kind(struct engine *engine, struct view_contex
 	if (context->transfers && context_is_shared(engine, context))
 		return CONTEXT_HELD;
 	/* what one thread of the client declines is not for the next one either */
-	if (context->declined && undone)
+	if (KEEPS(DECLINED) && context->declined && undone)
 		return CONTEXT_HELD;
 	if (context->starved && !context->broken)
 		return CONTEXT_LEFT;
@@ -287,8 +293,10 @@ static void context_leave(struct view_context *context, uint64_t state, enum con
 		atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
 	}
 	*ret_state = context->left_state = yard_next(state, kind);
+	CRASH_POINT(42);
 	/* release: `asleep` and all we published are before it */
 	atomic_store_explicit(&context->words->state, *ret_state, memory_order_release);
+	CRASH_POINT(43);
 }
 
 #define AGAIN_STEPS 8192
@@ -325,19 +333,24 @@ static void context_run(struct engine *engine, struct view_context *context, uin
 
 		atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
 		(void)context_visit(engine, context);
+		CRASH_POINT(44);
 		/* the bit first: whoever sets it from here on is seen by the next round of the engine */
-		bit_clear(context);
-		if (context->meets && engine->shared && !context->starved && !context->broken)
+		if (KEEPS(ENGINE_BIT_EARLY))
+			bit_clear(context);
+		if (KEEPS(ENGINE_LOOK_AGAIN) && context->meets && engine->shared && !context->starved && !context->broken)
 			context_look_again(engine, context, &state);
 		kind = context_kind(engine, context);
 		context_leave(context, state, kind, &state);
+		if (!KEEPS(ENGINE_BIT_EARLY))
+			bit_clear(context);
 		if (context->starved && kind != CONTEXT_IDLE && !context->broken) {
 			bit_set(context);
 			return;
 		}
 		/* with the fence of the submitter: it sees our state, or we see its tail */
-		atomic_thread_fence(memory_order_seq_cst);
-		if (context->broken || !context_has_news(context, kind, inputs))
+		if (KEEPS(ENGINE_FENCE))
+			atomic_thread_fence(memory_order_seq_cst);
+		if (context->broken || !KEEPS(ENGINE_RESCAN) || !context_has_news(context, kind, inputs))
 			return;
 		if (engine->steps <= 0) {
 			context_leave_more(context, state);
@@ -393,9 +406,10 @@ static bool context_look(struct engine *engine, struct view_context *context)
 	if (!is_for_engine(context, state)) {
 		/* R10 */
 		bit_clear(context);
+		CRASH_POINT(45);
 		atomic_thread_fence(memory_order_seq_cst);
 		state = atomic_load_explicit(&context->words->state, memory_order_acquire);
-		if (is_for_engine(context, state))
+		if (KEEPS(BIT_RECHECK) && is_for_engine(context, state))
 			bit_set(context);
 		return false;
 	}

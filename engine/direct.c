@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/head.h"
+#include "engine/point.h"
 #include "engine/view.h"
 
 #define ROUNDS_PER_PASS 8
@@ -43,11 +44,15 @@ static void engine_tell(const struct direct_context *context, _Atomic uint64_t *
 {
 	uint32_t awake;
 
-	if (!(atomic_load_explicit(bit_word, memory_order_relaxed) & bit))
+	if (!(atomic_load_explicit(bit_word, memory_order_relaxed) & bit) && KEEPS(TELL_BIT))
 		atomic_fetch_or(bit_word, bit);
+	CRASH_POINT(101);
 	/* the engine stores `awake`, fences, reads the bits (R10) */
-	atomic_thread_fence(memory_order_seq_cst);
+	if (KEEPS(TELL_FENCE))
+		atomic_thread_fence(memory_order_seq_cst);
 	awake = atomic_load_explicit(&context->beacon->awake, memory_order_relaxed);
+	if (!KEEPS(TELL_AWAKE))
+		return;
 	if (awake == BEACON_ASLEEP || (awake == BEACON_PATROL && !is_patient))
 		engine_wake(context);
 }
@@ -60,26 +65,40 @@ static void sleepers_wake(struct yard_context *words)
 	syscall(SYS_futex, &words->news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+static bool ring_change(struct yard_context *words, uint64_t *state, enum context_state kind)
+{
+	if (KEEPS(RING_CAS))
+		return state_change(words, state, kind);
+	atomic_store(&words->state, yard_next(*state, kind));
+	return true;
+}
+
 static void peer_ring(const struct direct_context *context, const struct direct_peer *peer)
 {
 	uint64_t state = state_load(peer->words);
 
+	CRASH_POINT(102);
 	for (;;) {
 		switch (yard_kind(state)) {
 		case CONTEXT_PARKED:
-			if (!state_change(peer->words, &state, CONTEXT_LEFT))
+			if (!ring_change(peer->words, &state, CONTEXT_LEFT))
 				continue;
+			CRASH_POINT(103);
 			engine_tell(context, peer->bit_word, peer->bit, false);
 			return;
 		case CONTEXT_HELD:
-			engine_tell(context, peer->bit_word, peer->bit, false);
+			if (KEEPS(RING_HELD))
+				engine_tell(context, peer->bit_word, peer->bit, false);
 			return;
 		case CONTEXT_SLEEP:
-			if (!state_change(peer->words, &state, CONTEXT_PATIENT))
+			if (!ring_change(peer->words, &state, CONTEXT_PATIENT))
 				continue;
-			atomic_fetch_or(peer->bit_word, peer->bit);
+			CRASH_POINT(104);
+			if (KEEPS(RING_BIT))
+				atomic_fetch_or(peer->bit_word, peer->bit);
+			CRASH_POINT(105);
 			/* behind the state: who gives up sleeping takes himself out, then looks at it */
-			if (atomic_load(&peer->words->sleepers))
+			if (!KEEPS(RING_TRUSTS_SLEEP) || atomic_load(&peer->words->sleepers))
 				sleepers_wake(peer->words);
 			else
 				engine_tell(context, peer->bit_word, peer->bit, true);
@@ -108,7 +127,9 @@ static void publish(struct direct_context *context)
 {
 	if (!context->rung && !context->completed)
 		return;
-	atomic_thread_fence(memory_order_seq_cst);
+	CRASH_POINT(106);
+	if (KEEPS(RING_FENCE))
+		atomic_thread_fence(memory_order_seq_cst);
 	while (context->rung) {
 		struct direct_peer *peer = context->rung;
 
@@ -117,6 +138,7 @@ static void publish(struct direct_context *context)
 		if (__builtin_expect(atomic_load_explicit(&peer->words->asleep, memory_order_relaxed) != 0, 0))
 			peer_ring(context, peer);
 	}
+	CRASH_POINT(107);
 	if (context->completed && atomic_load_explicit(&context->words->sleepers, memory_order_relaxed))
 		sleepers_wake(context->words);
 	context->completed = false;
@@ -129,9 +151,14 @@ static bool is_intruded(const struct direct_context *context)
 	return atomic_load_explicit(&context->intruders, memory_order_relaxed) != 0;
 }
 
+static bool is_free(uint64_t state)
+{
+	return yard_is_free(state) || (!KEEPS(TAKE_HELD) && yard_kind(state) == CONTEXT_HELD);
+}
+
 bool direct_may_take(const struct direct_context *context)
 {
-	return yard_is_free(atomic_load_explicit(&context->words->state, memory_order_relaxed)) &&
+	return is_free(atomic_load_explicit(&context->words->state, memory_order_relaxed)) &&
 	       atomic_load_explicit(&context->beacon->local_path, memory_order_relaxed) == PATH_DIRECT &&
 	       !is_intruded(context);
 }
@@ -140,13 +167,14 @@ bool direct_take(struct direct_context *context)
 {
 	uint64_t state = state_load(context->words);
 
-	if (!direct_may_take(context) || !yard_is_free(state) || !state_change(context->words, &state, CONTEXT_CLIENT))
+	if (!direct_may_take(context) || !is_free(state) || !state_change(context->words, &state, CONTEXT_CLIENT))
 		return false;
+	CRASH_POINT(108);
 	context->state = yard_next(state, CONTEXT_CLIENT);
 	if (atomic_load_explicit(&context->words->asleep, memory_order_relaxed))
 		atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
 	/* with the intruder's count: it sees CLIENT, or we see it. Both are seq_cst */
-	if (__builtin_expect(atomic_load(&context->intruders) != 0, 0)) {
+	if (__builtin_expect(atomic_load(&context->intruders) != 0, 0) && KEEPS(TAKE_INTRUDED)) {
 		direct_leave(context, DIRECT_MORE);
 		return false;
 	}
@@ -190,10 +218,12 @@ static enum direct_left stream_pass(struct direct_context *context, struct strea
 		left = direct_batch(context, ring, task, rank);
 		if (left != DIRECT_DONE)
 			return left;
+		CRASH_POINT(109);
 		/* I2. Release: the waiter sees the bytes that the task brought */
 		completed += task->slot_count;
 		atomic_store_explicit(&ring->completed, completed, memory_order_release);
 		context->completed = true;
+		CRASH_POINT(110);
 		if (++tasks == TASKS_PER_PASS)
 			return DIRECT_MORE;
 	}
@@ -246,6 +276,7 @@ static bool take_back(struct direct_context *context)
 
 	if (!state_change(context->words, &state, CONTEXT_CLIENT))
 		return false;
+	CRASH_POINT(111);
 	context->state = yard_next(state, CONTEXT_CLIENT);
 	if (atomic_load_explicit(&context->words->asleep, memory_order_relaxed))
 		atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
@@ -255,9 +286,12 @@ static bool take_back(struct direct_context *context)
 static void state_store(struct direct_context *context, enum context_state kind)
 {
 	context->state = yard_next(context->state, kind);
+	CRASH_POINT(112);
 	/* release: all that was done is before it. The fence is with that of a submitter, who sees our state, or we see his tail */
 	atomic_store_explicit(&context->words->state, context->state, memory_order_release);
-	atomic_thread_fence(memory_order_seq_cst);
+	if (KEEPS(LEAVE_FENCE))
+		atomic_thread_fence(memory_order_seq_cst);
+	CRASH_POINT(113);
 }
 
 static void mark_heads(const struct direct_context *context)
@@ -285,10 +319,11 @@ static bool leave_asleep(struct direct_context *context, bool (*is_over)(const v
 		return false;
 	mark_heads(context);
 	atomic_fetch_add(&context->scanners, 1);
-	atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
+	if (KEEPS(ASLEEP))
+		atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
 	state_store(context, CONTEXT_SLEEP);
 	/* with the fence of a peer that publishes: it sees `asleep`, or we see what it has published */
-	if (direct_inputs(context) != inputs && take_back(context))
+	if (KEEPS(SLEEP_RESCAN) && direct_inputs(context) != inputs && take_back(context))
 		is_left = false;
 	atomic_fetch_sub(&context->scanners, 1);
 	return is_left;
@@ -303,9 +338,13 @@ bool direct_sleep(struct direct_context *context, bool (*is_over)(const void *ar
 
 	atomic_fetch_add(&words->sleepers, 1);
 	is_left = leave_asleep(context, is_over, arg, ret_left);
+	CRASH_POINT(114);
+	if (!KEEPS(NEWS_FIRST))
+		news = atomic_load(&words->news);
 	/* another thread of this process may have driven meanwhile: it did what we wait for before it looked at `sleepers` */
-	if (is_left && !is_over(arg))
+	if (is_left && (!KEEPS(SLEEP_CHECK) || !is_over(arg)))
 		syscall(SYS_futex, &words->news, FUTEX_WAIT, news, &timeout, NULL, 0);
+	CRASH_POINT(115);
 	atomic_fetch_sub(&words->sleepers, 1);
 	return is_left;
 }
@@ -328,7 +367,7 @@ void direct_leave(struct direct_context *context, enum direct_left left)
 	state_store(context, CONTEXT_IDLE);
 	state = context->state;
 	/* a task that came between the last look and the state: its submitter saw CLIENT, and went away */
-	if (has_undone(context) && state_change(context->words, &state, CONTEXT_PATIENT))
+	if (KEEPS(LEAVE_RESCAN) && has_undone(context) && state_change(context->words, &state, CONTEXT_PATIENT))
 		engine_tell(context, context->bit_word, context->bit, true);
 }
 
@@ -336,7 +375,8 @@ void direct_wake_up(struct direct_context *context)
 {
 	enum context_state kind = yard_kind(state_load(context->words));
 
-	if ((kind == CONTEXT_PATIENT || kind == CONTEXT_LEFT) && direct_take(context))
+	CRASH_POINT(116);
+	if (KEEPS(LEFT_BEHIND) && (kind == CONTEXT_PATIENT || kind == CONTEXT_LEFT) && direct_take(context))
 		direct_leave(context, direct_pass(context, DIRECT_BUDGET_ALL, false));
 }
 

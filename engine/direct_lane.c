@@ -8,6 +8,7 @@
 #include "engine/copy.h"
 #include "engine/direct.h"
 #include "engine/lane.h"
+#include "engine/point.h"
 #include "engine/view.h"
 
 /* A batch as one pass sees it. */
@@ -135,6 +136,7 @@ static inline enum offered offer_write(struct work *work, const struct item *ite
 			slot->offset = item->offset;
 		}
 	}
+	CRASH_POINT(117);
 	slot->number = number;
 	slot->bytes = bytes;
 	slot->data_type = item->data_type;
@@ -186,18 +188,25 @@ static bool send_issue(struct work *work, struct direct_peer *peer, struct item 
 		if (!number) {
 			if (!send_room(work, item, peer, received, last + 1))
 				break;
+			if (!KEEPS(OFFER_FIRST))
+				atomic_store_explicit(&ring->tail, last + 1, memory_order_release);
 			offered = offer_write(work, item, peer, last + 1);
 			if (offered != OFFERED)
 				break;
+			CRASH_POINT(118);
 			atomic_store_explicit(&item->number, ++last, memory_order_relaxed);
+			CRASH_POINT(119);
 		}
 		index = item->next;
 	}
 	atomic_store_explicit(&head->issue, index, memory_order_relaxed);
 	if (last != tail) {
+		CRASH_POINT(120);
 		atomic_store_explicit(&ring->sent, last, memory_order_relaxed);
+		CRASH_POINT(121);
 		/* release: the slots are complete before anybody can see the number */
 		atomic_store_explicit(&ring->tail, last, memory_order_release);
+		CRASH_POINT(122);
 		direct_touch(work->context, peer);
 	}
 	return offered != OFFER_DECLINED;
@@ -244,6 +253,7 @@ static enum direct_left lane_send_direct(struct work *work, struct item *head)
 			break;
 		done = item->next;
 	}
+	CRASH_POINT(123);
 	atomic_store_explicit(&head->done, done, memory_order_relaxed);
 	return done == LANE_END ? DIRECT_DONE : DIRECT_WAITS;
 }
@@ -262,7 +272,9 @@ static void receive_issue(struct work *work, struct pair_ring *ring, struct item
 		if (!atomic_load_explicit(&item->number, memory_order_relaxed))
 			atomic_store_explicit(&item->number, ++posted, memory_order_relaxed);
 	}
+	CRASH_POINT(124);
 	atomic_store_explicit(&ring->posted, posted, memory_order_release);
+	CRASH_POINT(125);
 	atomic_store_explicit(&head->issue, LANE_END, memory_order_relaxed);
 }
 
@@ -347,6 +359,7 @@ static enum pull receive_pull(struct work *work, struct run *run, const struct i
 		return PULL_DECLINED;
 	work->context->budget -= bytes;
 	run->from_segment = true;
+	CRASH_POINT(126);
 	if (bytes >= HCCLD_NON_TEMPORAL_MIN)
 		copy_non_temporal(to, from, bytes);
 	else
@@ -365,15 +378,19 @@ static bool receive_commit(struct work *work, const struct run *run, struct dire
 	const struct comm_member *member = &region->members[peer_rank];
 	struct pair_ring *ring = peer->in;
 
+	CRASH_POINT(127);
 	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&region->abort, memory_order_relaxed) || atomic_load_explicit(&ring->failed, memory_order_relaxed) ||
-	    atomic_load_explicit(&ring->revoked, memory_order_relaxed) >= run->last)
+	if ((KEEPS(COMMIT_ABORT) && atomic_load_explicit(&region->abort, memory_order_relaxed)) ||
+	    (KEEPS(COMMIT_FAILED) && atomic_load_explicit(&ring->failed, memory_order_relaxed)) ||
+	    (KEEPS(COMMIT_REVOKED) && atomic_load_explicit(&ring->revoked, memory_order_relaxed) >= run->last))
 		return false;
-	if (run->from_segment && (atomic_load_explicit(&member->word, memory_order_relaxed) != MEMBER_ALIVE ||
-				  atomic_load_explicit(&member->retired, memory_order_relaxed) != peer->generation))
+	if (run->from_segment && ((KEEPS(COMMIT_MEMBER) && atomic_load_explicit(&member->word, memory_order_relaxed) != MEMBER_ALIVE) ||
+				  (KEEPS(COMMIT_RETIRED) && atomic_load_explicit(&member->retired, memory_order_relaxed) != peer->generation)))
 		return false;
+	CRASH_POINT(128);
 	/* release: whoever sees it sees the bytes, and the source may write its buffer again */
 	atomic_store_explicit(&ring->received, run->last, memory_order_release);
+	CRASH_POINT(129);
 	direct_touch(work->context, peer);
 	return true;
 }
@@ -416,6 +433,7 @@ static enum direct_left lane_receive_direct(struct work *work, struct item *head
 	}
 	if (run.last != received && !receive_commit(work, &run, peer, peer_rank))
 		return DIRECT_DECLINED;
+	CRASH_POINT(130);
 	atomic_store_explicit(&head->done, at, memory_order_relaxed);
 	if (at == LANE_END)
 		return DIRECT_DONE;
@@ -443,7 +461,9 @@ static enum direct_left lane_copy_direct(struct work *work, uint32_t index, stru
 		memmove(to, from, head->bytes);
 	else
 		memset(to, (int)(head->peer & 0xff), head->bytes);
+	CRASH_POINT(131);
 	atomic_store_explicit(&head->done, LANE_END, memory_order_release);
+	CRASH_POINT(132);
 	return DIRECT_DONE;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "engine/point.h"
 #include "proto/status.h"
 
 /* One load, whatever the compiler thinks: for what a client can change while we look, and is judged before it is used. */
@@ -68,18 +69,6 @@ struct batch {
 	uint64_t steps;			/* items looked at in this visit: bounded, whatever the links say */
 	uint64_t steps_charged;		/* of them to the visit */
 };
-
-/*
- * Numbered points at which a test ends the executor as if it had been killed: between any two stores that matter. Nothing in ordinary
- * builds.
- */
-#ifdef HCCLD_CRASH_POINTS
-void engine_crash_point(int point);
-#define CRASH_POINT(n) engine_crash_point(n)
-#else
-#define CRASH_POINT(n) ((void)0)
-#endif
-#define CRASH_POINT_COUNT 38
 
 /* May threads of its client take it? Once true it stays so: one that was stopped just before may go on whenever it likes. */
 static inline bool context_is_shared(const struct engine *engine, const struct view_context *context)
