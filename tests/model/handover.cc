@@ -42,7 +42,8 @@ enum {
 	ASLEEP = 35,	/* + c: state may be SLEEP, PARKED or HELD; on a line of its own, all that peers read of a busy context */
 	TAILS2 = 37, COMP2 = 38,	/* streams=2: a second stream of context 1, tasks without a peer */
 	DECL = 39,	/* ghost, bit c * 2 + message - 1: a client has declined it */
-	NMEM = 40
+	PELEFT = 40,	/* + c: SLEEP is as the engine has left it; in the code the version of the state word says so */
+	NMEM = 48
 };
 
 enum { PA, PB, PE, PB2, PK, PW, NP };	/* sender, receiver, engine, second thread of the receiver, control, copy worker */
@@ -58,7 +59,7 @@ enum { PA, PB, PE, PB2, PK, PW, NP };	/* sender, receiver, engine, second thread
 	x(V_COMP) x(V_ERR) x(V_WAKE) x(V_OUT)
 #define PCS_RING(x) \
 	x(R0) x(R0B) x(R1) x(R1B) x(R1S) x(R1C) x(R1D) x(R2) x(R2B) x(R2C) x(R2D) x(W0) x(W1) x(W2)
-#define PCS_LEAVE(x) x(L0) x(L1) x(L2) x(L2B) x(L3) x(L3B) x(L4) x(L5) x(L5B) x(L6) x(L7)
+#define PCS_LEAVE(x) x(L0) x(L1) x(L2) x(L2B) x(L3) x(L3B) x(L4) x(L0B) x(L1A) x(A1) x(A2) x(A3) x(L5) x(L5B) x(L6) x(L7)
 #define PCS_ENGINE(x) x(E0) x(E1) x(E2) x(E2B) x(E3) x(E4) x(E4B) x(E5) x(E6) x(E7) x(E8) x(E9) \
 	x(ED5) x(ED6) x(ED8) x(ES0) x(ES1) x(ES2)
 #define PCS_RESTART(x) \
@@ -86,7 +87,7 @@ using States = std::vector<State>;
 
 /* ---- configuration ---- */
 static int messages = 1, sync_a = 1, sync_b = 1, second = 0, streams = 1, heartbeat = 0, timeouts = 0;
-static int engine_only = 0, lazy = 0, crashes = 1, copies = 0, after = 0;
+static int engine_only = 0, lazy = 0, crashes = 1, copies = 0, after = 0, again = 0;
 static std::string declined = "none";
 static bool steady, dozes, trace, engine_dies, death, stop;
 static int victim;
@@ -98,6 +99,12 @@ static bool is_bug(const char *name) { return bug == name; }
 /* May a client thread take it? The engine: may it? */
 static bool is_free(u8 st) { return st != CLIENT && st != ENGINE && (st != HELD || is_bug("held-take")); }
 static bool is_for_engine(u8 st) { return st == LEFT || st == PATIENT || st == HELD; }
+/* again=1: may the bit of a context that the engine has left so have been set when it was HELD? */
+static bool is_left_by_engine(const u8 *m, u8 c)
+{
+	return again && !is_bug("again-bit") && (m[ST + c] == PARKED || (m[ST + c] == SLEEP && m[PELEFT + c]));
+}
+static bool is_again(int p) { return again && !engine_only && p == PE; }
 static u8 buffer(u8 base, u8 k, u8 half) { return base + ((sync_a && sync_b) ? 0 : (k - 1) * 2) + half; }
 /* The stream that client thread @p submits to and waits for. */
 static bool is_second_stream(int p) { return p == PB2 && streams == 2; }
@@ -164,6 +171,7 @@ static bool take(State &s, int p, u8 c, u8 from)
 	if (s.mem[ST + c] != from)
 		return false;
 	s.mem[ST + c] = p == PE ? ENGINE : CLIENT;
+	s.mem[PELEFT + c] = 0;
 	for (int o = 0; o < NP; o++)
 		if (o != p && s.pr[o].own == c + 1 && s.pr[o].pc != GONE)
 			violation = "two owners";
@@ -345,6 +353,7 @@ static bool step_advance(State &s, int p, Proc &q)
 
 	switch (q.pc) {
 	case V0:
+		if (is_again(p) && ld(s, p, ST + c) == HELD) { q.pc = V0B; break; }
 		if (ld(s, p, ASLEEP + c) && !st(s, p, ASLEEP + c, 0)) return false;
 		q.pc = V0B; break;
 	case V0B:
@@ -462,14 +471,28 @@ static bool step_leave(State &s, int p, Proc &q, u8 *m)
 
 	switch (q.pc) {
 	case L0:
+		if (is_again(p) && (undone(s, p, c) || is_out(s, c))) { q.pc = L1A; break; }
 		q.t = leave_kind(s, p, q);
 		q.pc = p == PE && !is_bug("bit-after-park") ? L1 : L2;
 		break;
+	/* again=1: HELD, fence, one more advance instead of the rescan. `asleep` stays 1; what comes later sets the bit, which counts then */
+	case L1A: if (!drained) return false; m[BIT + c] = 0; q.pc = A1; break;
+	case A1: if (!st(s, p, ASLEEP + c, 1)) return false; q.pc = A2; break;
+	case A2: if (!st(s, p, ST + c, HELD)) return false; q.pc = A3; break;
+	case A3:
+		if (!drained && !is_bug("again-fence")) return false;
+		if (is_bug("again-none")) q.pc = L0B; else call(q, V0B, L0B);
+		break;
+	case L0B: q.t = leave_kind(s, p, q); q.pc = L2; break;
 	case L1: if (!drained) return false; m[BIT + c] = 0; q.pc = L2; break;
 	case L2:
 		if ((q.t == SLEEP || q.t == PARKED || q.t == HELD) && !is_bug("asleep-missing") && !st(s, p, ASLEEP + c, 1)) return false;
 		q.pc = L2B; break;
-	case L2B: if (!st(s, p, ST + c, q.t)) return false; q.own = 0; q.pc = L3; break;
+	case L2B:
+		if (!st(s, p, ST + c, q.t)) return false;
+		q.own = 0; q.pc = L3;
+		if (p == PE) m[PELEFT + c] = q.t == SLEEP;
+		break;
 	case L3:
 		if (!drained && !is_bug("leave-fence")) return false;
 		if (q.t == LEFT || q.t == PATIENT || (q.t == HELD && p != PE)) {
@@ -477,7 +500,7 @@ static bool step_leave(State &s, int p, Proc &q, u8 *m)
 			if (q.t != PATIENT) q.t = 0;
 			q.pc = L5; break;
 		}
-		ok = can_progress(s, p, c) || (q.t == IDLE && undone(s, p, c));
+		ok = (!is_again(p) && can_progress(s, p, c)) || (q.t == IDLE && undone(s, p, c));
 		if (ok && !is_bug("leave-rescan")) { q.pc = L4; break; }
 		q.t = 0;
 		if (p == PE && is_bug("bit-after-park")) q.pc = L3B; else ret(q);
@@ -535,7 +558,7 @@ static bool step_engine(State &s, int p, Proc &q, u8 *m, States &out)
 		return false;
 	case E1:
 		q.t = ld(s, p, ST + c);
-		q.pc = is_for_engine(q.t) && !ld(s, p, DEAD + c) ? E2 : E3;
+		q.pc = (is_for_engine(q.t) || is_left_by_engine(m, c)) && !ld(s, p, DEAD + c) ? E2 : E3;
 		if (q.pc == E3) q.t = 0;
 		if (steady && !engine_only) { q.t = 0; q.pc = E0; }
 		break;
@@ -546,7 +569,9 @@ static bool step_engine(State &s, int p, Proc &q, u8 *m, States &out)
 		if (ok) call(q, V0, E2B); else q.pc = E0;
 		break;
 	case E3: if (!drained) return false; m[BIT + c] = 0; q.pc = E4; break;
-	case E4: q.pc = is_for_engine(ld(s, p, ST + c)) && !ld(s, p, DEAD + c) && !is_bug("bit-recheck") ? E4B : E0; break;
+	case E4:
+		ok = is_for_engine(ld(s, p, ST + c)) || is_left_by_engine(m, c);
+		q.pc = ok && !ld(s, p, DEAD + c) && !is_bug("bit-recheck") ? E4B : E0; break;
 	case E4B: m[BIT + c] = 1; q.pc = E0; break;
 	case E5: if (!st(s, p, AWAKE, DEEP)) return false; q.pc = E6; break;
 	case E6:
@@ -610,7 +635,9 @@ static bool step_restart(State &s, int p, Proc &q, u8 *m)
 		switch (ld(s, p, ST + c)) {
 		case ENGINE: q.own = c + 1; q.pc = ER_CNT; break;
 		case LEFT: case PATIENT: q.pc = is_bug("restart-no-bit") ? ER_NEWS : ER_BIT; break;
-		case HELD: q.pc = is_bug("restart-no-held") ? ER_NEWS : ER_BIT; break;
+		case HELD:
+			if (again) { q.own = c + 1; q.pc = ER_CNT; break; }	/* killed in its second advance */
+			q.pc = is_bug("restart-no-held") ? ER_NEWS : ER_BIT; break;
 		case SLEEP: case PARKED: q.pc = ER_CAS; break;
 		case IDLE:	/* the old engine may have died between its store of IDLE and its rescan */
 			q.pc = undone(s, p, c) && !is_bug("restart-trusts-idle") ? ER_CAS : ER_NEWS; break;
@@ -844,7 +871,7 @@ static bool parse(const std::string &a)
 {
 	static const struct { const char *key; int *value; } numbers[] = {
 		{"messages", &messages}, {"second", &second}, {"streams", &streams}, {"heartbeat", &heartbeat},
-		{"timeouts", &timeouts}, {"engine_only", &engine_only}, {"lazy", &lazy}, {"crashes", &crashes}, {"copies", &copies},
+		{"timeouts", &timeouts}, {"engine_only", &engine_only}, {"lazy", &lazy}, {"crashes", &crashes}, {"copies", &copies}, {"again", &again},
 		{"after", &after},
 	};
 	size_t eq = a.find('=');
