@@ -388,15 +388,22 @@ static bool is_for_engine(const struct view_context *context, uint64_t state)
 	}
 }
 
-/* The second look at the same word, a tick later, finds that its client has not come back. */
+#define PATIENT_TICKS 20u
+
+/*
+ * The second look at the same word, a tick later, finds that its client has not come back. One that comes back all the time, to submit, but
+ * never waits, is not patient for ever either.
+ */
 static bool is_too_patient(struct engine *engine, struct view_context *context, uint64_t state)
 {
 	engine->met_patient = true;
 	if (context->seen_state == state)
 		return context->seen_tick != engine->tick;
+	if (context->seen_tick != engine->tick)
+		context->seen_ticks = context->seen_tick + 1 == engine->tick ? context->seen_ticks + 1 : 0;
 	context->seen_state = state;
 	context->seen_tick = engine->tick;
-	return false;
+	return context->seen_ticks >= PATIENT_TICKS;
 }
 
 static bool context_look(struct engine *engine, struct view_context *context)
@@ -404,6 +411,7 @@ static bool context_look(struct engine *engine, struct view_context *context)
 	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_acquire), taken = state;
 
 	if (!is_for_engine(context, state)) {
+		context->seen_ticks = 0;
 		/* R10 */
 		bit_clear(context);
 		CRASH_POINT(45);
@@ -419,6 +427,7 @@ static bool context_look(struct engine *engine, struct view_context *context)
 		return false;
 	/* with the fence of a submitter that saw LEFT: we see its tail */
 	atomic_thread_fence(memory_order_seq_cst);
+	context->seen_ticks = 0;
 	context_forget(context, state);
 	context_run(engine, context, yard_next(state, CONTEXT_ENGINE));
 	return true;

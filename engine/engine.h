@@ -53,7 +53,7 @@ void engine_recount(struct engine *engine, struct view_context *context);
 
 /*
  * Rule R10 for one context whose bit is set: takes it if it is LEFT (PARKED, HELD), advances it and leaves it (R4). One that is PATIENT is
- * taken at the second look that finds it the same, in another tick. Otherwise clears the bit. Returns true if something was done.
+ * taken at the second look that finds it the same, in another tick, or when it was PATIENT in many ticks. Otherwise clears the bit. Returns true if something was done.
  */
 bool engine_look(struct engine *engine, struct view_context *context);
 /* A new tick: half a millisecond or so. */

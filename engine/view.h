@@ -90,8 +90,8 @@ struct view_context {
 	/* [engine] */
 	bool dirty, broken, starved;
 	uint64_t left_state;		/* the state word that the executor has left it with: another one, and clients have driven it since */
-	uint64_t seen_state;		/* the PATIENT word of the last look at it, and in which tick that was */
-	uint32_t seen_tick;
+	uint64_t seen_state;		/* the PATIENT word of the last look at it, in which tick that was, and in how many before it was PATIENT */
+	uint32_t seen_tick, seen_ticks;
 	uint32_t transfers;		/* large copies under way: no client may take it (HELD) */
 	bool declined;			/* a client has met what it does not do: the executor keeps it until a task is completed */
 	bool meets;			/* a lane waits for its peer; as of the last look */
