@@ -12,6 +12,7 @@
 #include "base/memfd.h"
 #include "base/text.h"
 #include "proto/cleanup.h"
+#include "proto/feature.h"
 #include "registry/context.h"
 #include "registry/comm.h"
 #include "registry/cores.h"
@@ -125,6 +126,7 @@ static int session_open(struct registry *registry, struct tenant *tenant,
 	session->uid = record->uid;
 	session->version = record->version;
 	session->features = record->features;
+	session->view.never_drives = !(record->features & HCCLD_FEATURE_DIRECT);
 	session->started_ns = record->started_ns;
 	memcpy(session->process, record->process, sizeof(session->process));
 	memcpy(session->library, record->library, sizeof(session->library));

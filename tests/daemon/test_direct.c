@@ -193,3 +193,43 @@ TEST_TIMEOUT(the_beacon_says_who_moves_bytes, 60)
 	check_path("[daemon]\nlocal_path = engine\n", PATH_ENGINE);
 	check_path("[limits]\npending_per_tenant = 1G\n", PATH_ENGINE);
 }
+
+/* How the engine leaves the context of a client with @features, in which a task waits and a thread sleeps. */
+static enum context_state left_kind(uint64_t features)
+{
+	struct raw_client client;
+	struct stream_ring *ring;
+	struct yard_context *words;
+	enum context_state kind = CONTEXT_LEFT;
+	uint64_t one = 1;
+
+	raw_client_start_with(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT, features);
+	for (unsigned tries = 0; tries < 500 * test_timeout_scale() && !atomic_load(&client.beacon->local_path); tries++)
+		usleep(10000);
+	ring = session_stream(client.region, raw_create_stream(&client, raw_open_context(&client, 0)));
+	words = &client.yard->contexts[ring->context];
+	ring->slots[0].task = (struct task){ .kind = TASK_HOST, .slot_count = 1 };
+	atomic_store(&words->sleepers, 1);
+	atomic_store(&ring->tail, 1);
+	atomic_store(&words->state, yard_next(atomic_load(&words->state), CONTEXT_LEFT));
+	atomic_fetch_or(&client.yard->bits[ring->context / 64], 1ull << (ring->context % 64));
+	check_eq_int(write(client.event_fd, &one, sizeof(one)), sizeof(one));
+	for (unsigned tries = 0; tries < 500 * test_timeout_scale() && (kind == CONTEXT_LEFT || kind == CONTEXT_ENGINE); tries++) {
+		usleep(10000);
+		kind = yard_kind(atomic_load(&words->state));
+	}
+	raw_client_stop(&client);
+	return kind;
+}
+
+/* One of an older release would be woken to drive, and not know it. */
+TEST_TIMEOUT(only_who_drives_is_left_asleep, 60)
+{
+	static const char *const options[] = { "--keeper", NULL };
+	struct private_daemon daemon;
+
+	check_eq_int(private_daemon_start(&daemon, options, ""), 0);
+	check_eq_int(left_kind(HCCLD_FEATURE_TASKS | HCCLD_FEATURE_DIRECT), CONTEXT_SLEEP);
+	check_eq_int(left_kind(HCCLD_FEATURE_TASKS), CONTEXT_PARKED);
+	check_eq_int(private_daemon_stop(&daemon), 0);
+}
