@@ -152,7 +152,7 @@ struct view_pool {
 };
 
 struct view_pools {
-	_Atomic uint32_t count;		/* (last) only grows */
+	_Atomic uint32_t count;		/* (last) 0 again when the rank is gone and they are needed no more */
 	struct view_pool pools[HCCLD_EAGER_POOLS];
 };
 

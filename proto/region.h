@@ -64,7 +64,7 @@ static_assert(sizeof(struct comm_settings) == 16, "layout");
 struct comm_region {
 	uint32_t magic, version;
 	uint32_t size;			/* ranks */
-	uint32_t reserved;
+	uint32_t pair_room;		/* the daemon's: numbers of pair rings below this were taken once */
 	uint64_t comm;			/* id */
 	uint64_t directory_offset;	/* bytes from here: size * size words, [source * size + destination], 1 + pair index or 0 */
 	uint64_t parent;		/* id of the communicator that this one is a part of; 0: none */

@@ -10,6 +10,7 @@
 #include "base/loop.h"
 #include "control/channel_wait.h"
 #include "control/connection.h"
+#include "control/growth_watch.h"
 #include "control/monitor.h"
 #include "control/notifies.h"
 #include "control/remnants.h"
@@ -154,6 +155,7 @@ struct control *control_free(struct control *control)
 	loop_timer_free(control->retry_timer);
 	loop_timer_free(control->lazy_timer);
 	loop_timer_free(control->notify_timer);
+	loop_timer_free(control->growth_timer);
 	loop_timer_free(control->channel_timer);
 	loop_timer_free(control->join_timer);
 	loop_timer_free(control->turn_timer);
@@ -211,6 +213,9 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	r = loop_timer_new(loop, notifies_watch_again, control, &control->notify_timer);
 	if (r < 0)
 		return r;
+	r = loop_timer_new(loop, growth_watch_again, control, &control->growth_timer);
+	if (r < 0)
+		return r;
 	r = loop_timer_new(loop, control_look, control, &control->lazy_timer);
 	if (r < 0)
 		return r;
@@ -225,6 +230,7 @@ int control_new(const struct control_options *options, struct loop *loop, struct
 	teardown_orphans(control);
 	control_watch_lazy(control);
 	notifies_watch(control);
+	growth_watch(control);
 	r = listener_new(control, listen_fd, &control->listener);
 	if (r < 0)
 		return r;

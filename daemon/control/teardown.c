@@ -9,6 +9,7 @@
 #include "base/memfd.h"
 #include "control/channel_wait.h"
 #include "control/control.h"
+#include "control/growth_watch.h"
 #include "control/monitor.h"
 #include "control/join.h"
 #include "control/meeting.h"
@@ -266,6 +267,8 @@ static void teardown_finish(void *arg)
 		notifies_collect(session);
 	if (has_freed && !teardown->control->is_stopping)
 		notifies_watch(teardown->control);
+	if (!teardown->control->is_stopping)
+		growth_watch(teardown->control);
 	if (teardown->request)
 		request_finish(teardown->request, 0);
 	list_remove(&teardown->link);

@@ -475,6 +475,7 @@ void rank_remove(struct rank *rank)
 
 	comm->ranks[rank->rank] = NULL;
 	comm->rank_count--;
+	growths_linger(comm);
 	rank_discard(rank);
 	comm_collect(comm);
 }

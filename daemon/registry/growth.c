@@ -10,6 +10,8 @@
 #include "registry/pairs.h"
 #include "registry/registry.h"
 
+#define LOOKS_MAX 64u /* each at as many pairs as there are ranks */
+
 static uint32_t pool_slots(uint32_t which)
 {
 	return HCCLD_EAGER_SLOTS << which;
@@ -176,7 +178,101 @@ int growths_restore(struct comm *comm)
 	list_for_each(struct extent, extent, &comm->extents, link)
 		if ((extent->use.kind == EXTENT_POOL || extent->use.kind == EXTENT_WIDE) && !growth_is_sane(comm, extent))
 			return -EPROTO;
+	if (comm->view.region->pair_room > comm->pair_room)
+		comm->pair_room = comm->view.region->pair_room;
+	growths_linger(comm);
 	return growths_publish_all(comm);
+}
+
+void growths_linger(struct comm *comm)
+{
+	if (!comm->memory_of[EXTENT_POOL] && !comm->memory_of[EXTENT_WIDE])
+		return;
+	comm->lingers = true;
+	comm->registry->growths_linger = true;
+}
+
+/* Is there an offer in the pair from a rank that is gone which its destination may still receive? */
+static bool pair_is_drained(const struct pair_ring *ring)
+{
+	uint64_t failed = atomic_load_explicit(&ring->failed, memory_order_acquire);
+	uint64_t last = atomic_load_explicit(&ring->tail, memory_order_acquire);
+
+	if (failed && failed - 1 < last)
+		last = failed - 1;
+	/* acquire: what was received has been read */
+	return atomic_load_explicit(&ring->received, memory_order_acquire) >= last;
+}
+
+/* Takes what @rank, which is gone, has left out of the view, if it is needed no more. */
+static void rank_retract(struct comm *comm, uint32_t rank)
+{
+	struct view_pools *pools = atomic_load_explicit(&comm->view.pools[rank], memory_order_relaxed);
+	bool has_any = pools && atomic_load_explicit(&pools->count, memory_order_relaxed);
+
+	for (uint32_t peer = 0; peer < comm->view.size; peer++) {
+		const struct view_pair *pair = view_pair_of(&comm->view, rank, peer);
+		const struct pair_ring *ring = atomic_load_explicit(&pair->ring, memory_order_relaxed);
+
+		has_any |= atomic_load_explicit(&pair->wide, memory_order_relaxed) != NULL;
+		if (!ring || !comm->ranks[peer] || pair_is_drained(ring))
+			continue;
+		comm->lingers = true;
+		return;
+	}
+	if (!has_any)
+		return;
+	comm->is_retracted = true;
+	if (pools)
+		atomic_store_explicit(&pools->count, 0, memory_order_release);
+	for (uint32_t peer = 0; peer < comm->view.size; peer++)
+		if (atomic_load_explicit(&view_pair_of(&comm->view, rank, peer)->wide, memory_order_relaxed))
+			atomic_store_explicit(&view_pair_of(&comm->view, rank, peer)->wide, NULL, memory_order_release);
+}
+
+uint32_t growths_retract(struct comm *comm, uint32_t from)
+{
+	uint32_t rank = from;
+
+	if (from == 0)
+		comm->lingers = false;
+	for (uint32_t looks = 0; rank < comm->view.size && looks < LOOKS_MAX; rank++) {
+		if (comm->ranks[rank])
+			continue;
+		rank_retract(comm, rank);
+		looks++;
+	}
+	return rank;
+}
+
+/* Not in the view any more? */
+static bool extent_is_retracted(const struct comm *comm, const struct extent *extent)
+{
+	const struct view_pools *pools;
+
+	if (extent->use.kind == EXTENT_WIDE)
+		return !atomic_load_explicit(&view_pair_of((struct view_comm *)&comm->view, extent->use.source, extent->use.peer)->wide,
+					     memory_order_relaxed);
+	if (extent->use.kind != EXTENT_POOL)
+		return false;
+	pools = atomic_load_explicit(&comm->view.pools[extent->use.source], memory_order_relaxed);
+	return !atomic_load_explicit(&pools->count, memory_order_relaxed);
+}
+
+void growths_reclaim(struct comm *comm)
+{
+	comm->is_retracted = false;
+	/* a client may know what is at these numbers */
+	comm->view.region->pair_room = comm->pair_room;
+	atomic_thread_fence(memory_order_seq_cst);
+	/* the last pool of a rank first: the next process finds no gap */
+	for (uint32_t which = HCCLD_EAGER_POOLS; which-- > 0;)
+		list_for_each(struct extent, extent, &comm->extents, link)
+			if (extent->use.kind == EXTENT_POOL && extent->use.peer == which && extent_is_retracted(comm, extent))
+				extent_remove(comm, extent);
+	list_for_each(struct extent, extent, &comm->extents, link)
+		if (extent->use.kind == EXTENT_WIDE && extent_is_retracted(comm, extent))
+			extent_remove(comm, extent);
 }
 
 void growths_free(struct comm *comm)

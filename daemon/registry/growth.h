@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Room in which sends of a communicator complete without their receivers (proto/pair.h, P6 and P7): eager pools of ranks, and wide rings
- * of pairs. Each is an extent (pairs.h), and goes with the communicator. Control thread.
+ * of pairs. Each is an extent (pairs.h), and goes with the communicator, or when its rank is gone and all that it had offered is received.
+ * Control thread.
  */
 #pragma once
 
@@ -25,3 +26,12 @@ uint64_t growth_wide_bytes(void);
 int growths_restore(struct comm *comm);
 /* What the view has of them. */
 void growths_free(struct comm *comm);
+
+/* A rank is gone, and may have left some of it: it is looked after (comm->lingers). */
+void growths_linger(struct comm *comm);
+/*
+ * Takes that of gone ranks which nobody will read any more out of the view (comm->is_retracted). Looks at some ranks, from @from on; says with
+ * which to go on, or the size of the communicator. growths_reclaim() when the engine has been through a pass since.
+ */
+uint32_t growths_retract(struct comm *comm, uint32_t from);
+void growths_reclaim(struct comm *comm);

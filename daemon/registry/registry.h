@@ -45,6 +45,7 @@ struct registry {
 	uint32_t notifies_per_device, cores_per_device;
 	struct account host;
 	struct holder comm_holder;	      /* communicator regions, in `host` */
+	bool growths_linger;		      /* some communicator has what a rank that is gone has left (growth.h) */
 	struct list tenants, sessions, comms; /* by growing id */
 	struct list remnants; /* remnant.h */
 	struct list quotas;

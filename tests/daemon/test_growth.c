@@ -313,18 +313,24 @@ static uint64_t in_pages(uint64_t bytes)
 	return (bytes + 4095) / 4096 * 4096;
 }
 
-/* What hcclctl comms shows of the only communicator, which has one rank. */
-static void check_comm_memory(struct raw_client *tool, uint64_t wide, uint64_t eager)
+static void list_comms(struct raw_client *tool, struct raw_reply *ret_reply)
 {
 	Hccld__Control__List body = HCCLD__CONTROL__LIST__INIT;
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	const Hccld__Control__Comm *comm;
-	struct raw_reply reply;
 
 	body.kind = HCCLD__CONTROL__LIST__KIND__COMMS;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST;
 	request.list = &body;
-	raw_call(tool, &request, &reply);
+	raw_call(tool, &request, ret_reply);
+}
+
+/* What hcclctl comms shows of the only communicator, which has one rank. */
+static void check_comm_memory(struct raw_client *tool, uint64_t wide, uint64_t eager)
+{
+	const Hccld__Control__Comm *comm;
+	struct raw_reply reply;
+
+	list_comms(tool, &reply);
 	check_eq_uint(reply.message->list->n_comms, 1);
 	comm = reply.message->list->comms[0];
 	check_eq_uint(comm->pair_memory, 64 * sizeof(struct pair_ring));
@@ -373,4 +379,72 @@ TEST_TIMEOUT(growth_is_charged, 60)
 	raw_client_stop(&client);
 	raw_client_stop(&tool);
 	check_eq_int(private_daemon_stop(&daemon), 0);
+}
+
+/* Waits until the only communicator has this much; false: it does not come to that. */
+static bool comm_memory_becomes(uint64_t wide, uint64_t eager)
+{
+	bool is_so = false;
+
+	for (unsigned tries = 0; tries < 500 * test_timeout_scale() && !is_so; tries++) {
+		struct raw_client tool;
+		struct raw_reply reply;
+
+		raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
+		list_comms(&tool, &reply);
+		check_eq_uint(reply.message->list->n_comms, 1);
+		is_so = reply.message->list->comms[0]->wide_memory == wide && reply.message->list->comms[0]->eager_memory == eager;
+		raw_reply_free(&reply);
+		raw_client_stop(&tool);
+		if (!is_so)
+			usleep(10000);
+	}
+	return is_so;
+}
+
+/* What a rank that is gone had is kept while anybody may still receive from it, also by the next process, and not longer. */
+TEST_TIMEOUT(what_the_gone_leave_is_given_back, 60)
+{
+	uint64_t wide = in_pages(numbers_of(sizeof(struct pair_wide)) * sizeof(struct pair_ring)), eager = 0;
+	struct pair_ring *ring;
+	struct rings rings;
+	struct scene scene;
+	uint32_t index, last;
+
+	scene_start(&scene, 3, HCCLD_FEATURE_DIRECT);
+	check(!open_pairs(&scene, 0, 3, 0, NULL));
+	check(!open_pairs(&scene, 1, 3, 0, NULL));
+	for (uint32_t i = 0; i < 2; i++) {
+		grow_pool(&scene, 0, i);
+		eager += in_pages(numbers_of(eager_pool_size(HCCLD_EAGER_SLOTS << i)) * sizeof(struct pair_ring));
+	}
+	index = grow_wide(&scene, 1, 0);
+	last = grow_wide(&scene, 0, 1) + numbers_of(sizeof(struct pair_wide));
+	map_all(&scene, 1, &rings);
+	ring = rings_find(&rings, &scene, 0, 1);
+	atomic_store(&ring->sent, 5);
+	atomic_store(&ring->tail, 5);
+	atomic_store(&ring->received, 3);
+	raw_leave(&scene.clients[0], scene.ranks[0]);
+	check(comm_memory_becomes(2 * wide, eager));
+	usleep(500000);
+	check(comm_memory_becomes(2 * wide, eager));
+	scene_kill_worker();
+	usleep(500000);
+	check(comm_memory_becomes(2 * wide, eager));
+	/* what fails is not received */
+	atomic_store(&ring->received, 4);
+	atomic_store(&ring->failed, 6);
+	usleep(500000);
+	check(comm_memory_becomes(2 * wide, eager));
+	atomic_store(&ring->failed, 5);
+	check(comm_memory_becomes(wide, 0));
+	/* those of others stay, and there may be more, behind all that ever was */
+	check_eq_uint(grow_wide(&scene, 1, 0), index);
+	scene_kill_worker();
+	check_ge_uint(grow_pool(&scene, 1, 0), last);
+	check_eq_uint(grow_wide(&scene, 1, 0), index);
+	check(comm_memory_becomes(wide, in_pages(numbers_of(eager_pool_size(HCCLD_EAGER_SLOTS)) * sizeof(struct pair_ring))));
+	rings_free(&rings);
+	scene_stop(&scene);
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Receivers tell nobody that they have received the last of it, so the rings are looked at. */
+#include "control/growth_watch.h"
+
+#include "base/loop.h"
+#include "control/control.h"
+#include "registry/comm.h"
+#include "registry/growth.h"
+#include "registry/registry.h"
+#include "scheduler/scheduler.h"
+
+#define AGAIN_MS 200
+
+void growth_watch(struct control *control)
+{
+	if (!control->registry->growths_linger || control->is_growth_timed || control->is_growth_passing)
+		return;
+	control->is_growth_timed = true;
+	loop_timer_start(control->growth_timer, AGAIN_MS, 0);
+}
+
+static bool pass_run(struct engine *engine, void *arg)
+{
+	/* whatever it had found in the view is behind it */
+	return true;
+}
+
+static void pass_done(void *arg)
+{
+	struct control *control = arg;
+
+	control->is_growth_passing = false;
+	if (control->is_stopping)
+		return;
+	list_for_each(struct comm, comm, &control->registry->comms, link)
+		if (comm->is_retracted)
+			growths_reclaim(comm);
+	growth_watch(control);
+}
+
+void growth_watch_again(void *data)
+{
+	struct control *control = data;
+	uint64_t comm_id = control->growth_comm;
+	uint32_t rank = control->growth_rank;
+	bool lingers = false, is_retracted = false;
+
+	control->is_growth_timed = false;
+	control->growth_comm = 0;
+	control->growth_rank = 0;
+	list_for_each(struct comm, comm, &control->registry->comms, link) {
+		lingers |= comm->lingers;
+		if (comm->state != COMM_READY || comm->id < comm_id || (comm->id != comm_id && !comm->lingers) || control->growth_comm)
+			continue;
+		rank = growths_retract(comm, comm->id == comm_id ? rank : 0);
+		lingers |= comm->lingers;
+		is_retracted |= comm->is_retracted;
+		/* one after the other: each turn is short */
+		control->growth_comm = rank < comm->view.size ? comm->id : comm->id + 1;
+		control->growth_rank = rank < comm->view.size ? rank : 0;
+	}
+	control->registry->growths_linger = lingers || control->growth_rank;
+	if (is_retracted) {
+		control->is_growth_passing = true;
+		control->growth_pass = (struct scheduler_call){ .run = pass_run, .done = pass_done, .arg = control };
+		scheduler_call(control->scheduler, &control->growth_pass);
+	}
+	growth_watch(control);
+}
