@@ -269,11 +269,9 @@ static bool has_undone(const struct direct_context *context)
 	return false;
 }
 
-/* Ours again, after it was left with `state`. False: somebody else has it, or made it LEFT. */
-static bool take_back(struct direct_context *context)
+/* Ours again, after it was left with @state. False: somebody else has it, or made it LEFT. */
+static bool take_back(struct direct_context *context, uint64_t state)
 {
-	uint64_t state = context->state;
-
 	if (!state_change(context->words, &state, CONTEXT_CLIENT))
 		return false;
 	CRASH_POINT(111);
@@ -283,15 +281,18 @@ static bool take_back(struct direct_context *context)
 	return true;
 }
 
-static void state_store(struct direct_context *context, enum context_state kind)
+/* The word it has been left with: from the store on `context->state` is the next owner's. */
+static uint64_t state_store(struct direct_context *context, enum context_state kind)
 {
-	context->state = yard_next(context->state, kind);
+	uint64_t state = yard_next(context->state, kind);
+
 	CRASH_POINT(112);
 	/* release: all that was done is before it. The fence is with that of a submitter, who sees our state, or we see his tail */
-	atomic_store_explicit(&context->words->state, context->state, memory_order_release);
+	atomic_store_explicit(&context->words->state, state, memory_order_release);
 	if (KEEPS(LEAVE_FENCE))
 		atomic_thread_fence(memory_order_seq_cst);
 	CRASH_POINT(113);
+	return state;
 }
 
 static void mark_heads(const struct direct_context *context)
@@ -312,7 +313,7 @@ static void mark_heads(const struct direct_context *context)
 static bool leave_asleep(struct direct_context *context, bool (*is_over)(const void *arg), const void *arg, enum direct_left *ret_left)
 {
 	bool is_left = true;
-	uint64_t inputs = direct_inputs(context);
+	uint64_t inputs = direct_inputs(context), state;
 
 	*ret_left = direct_pass(context, DIRECT_BUDGET_ALL, true);
 	if (*ret_left != DIRECT_WAITS || is_intruded(context) || (is_over && is_over(arg)))
@@ -321,9 +322,9 @@ static bool leave_asleep(struct direct_context *context, bool (*is_over)(const v
 	atomic_fetch_add(&context->scanners, 1);
 	if (KEEPS(ASLEEP))
 		atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
-	state_store(context, CONTEXT_SLEEP);
+	state = state_store(context, CONTEXT_SLEEP);
 	/* with the fence of a peer that publishes: it sees `asleep`, or we see what it has published */
-	if (KEEPS(SLEEP_RESCAN) && direct_inputs(context) != inputs && take_back(context))
+	if (KEEPS(SLEEP_RESCAN) && direct_inputs(context) != inputs && take_back(context, state))
 		is_left = false;
 	atomic_fetch_sub(&context->scanners, 1);
 	return is_left;
@@ -360,12 +361,11 @@ void direct_leave(struct direct_context *context, enum direct_left left)
 	if (left == DIRECT_DECLINED)
 		atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
 	if (left != DIRECT_DONE) {
-		state_store(context, left == DIRECT_DECLINED ? CONTEXT_HELD : CONTEXT_PATIENT);
+		(void)state_store(context, left == DIRECT_DECLINED ? CONTEXT_HELD : CONTEXT_PATIENT);
 		engine_tell(context, context->bit_word, context->bit, left != DIRECT_DECLINED);
 		return;
 	}
-	state_store(context, CONTEXT_IDLE);
-	state = context->state;
+	state = state_store(context, CONTEXT_IDLE);
 	/* a task that came between the last look and the state: its submitter saw CLIENT, and went away */
 	if (KEEPS(LEAVE_RESCAN) && has_undone(context) && state_change(context->words, &state, CONTEXT_PATIENT))
 		engine_tell(context, context->bit_word, context->bit, true);
