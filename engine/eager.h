@@ -47,8 +47,7 @@ static inline bool eager_is_free(uint64_t number, const struct pair_ring *ring, 
 		return false;
 	failed = atomic_load_explicit(&ring->failed, memory_order_acquire);
 	/* acquire: the receiver has read the payload before */
-	return atomic_load_explicit(&ring->received, memory_order_acquire) >= number || (failed && failed <= number) || peer_is_gone ||
-	       atomic_load_explicit(&ring->tail, memory_order_relaxed) < number;
+	return atomic_load_explicit(&ring->received, memory_order_acquire) >= number || (failed && failed <= number) || peer_is_gone;
 }
 
 static inline unsigned char *eager_payload(const struct eager_place *at, uint32_t slot)

@@ -73,6 +73,15 @@ static inline void copy_payload(unsigned char *to, const unsigned char *from, ui
 	memcpy(to + bytes - 8, &word, 8);
 }
 
+/* Is offer @number of @item, which is below the pair's tail and not received, complete without its source (P4)? */
+static inline bool lane_is_kept(const struct lane *lane, const struct item *item, uint64_t number)
+{
+	uint64_t bytes = read_once(item->bytes);
+
+	return bytes <= HCCLD_INLINE_MAX ||
+	       (bytes <= HCCLD_EAGER_MAX && view_pair_offer(lane->pair, lane->ring, number)->where == OFFER_EAGER);
+}
+
 /* @kind: what the head's was when it was looked at; it may say something else by now. 0 or -EPROTO. */
 int lane_open(struct batch *batch, uint32_t head_index, enum item_kind kind, struct lane *lane);
 /* Why items of this lane that are not covered by the pair's words can never be: CAUSE_NONE while they can. */

@@ -59,7 +59,7 @@ void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, u
 enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pair_ring *ring, uint32_t source, uint32_t destination,
 		       uint64_t number, struct view_segment *source_segment)
 {
-	uint64_t bytes;
+	uint64_t bytes, failed;
 
 	/*
 	 * The copies' loads are before this fence, the checks behind it: whoever invalidates the source stores its word first and reuses
@@ -80,6 +80,10 @@ enum cause pair_commit(struct engine *engine, struct view_comm *comm, struct pai
 	}
 	if (atomic_load_explicit(&ring->revoked, memory_order_relaxed) >= number)
 		return CAUSE_PEER_MEMORY;
+	/* the source has heard of a failure, and may have used its memory again */
+	failed = atomic_load_explicit(&ring->failed, memory_order_relaxed);
+	if (failed && failed <= number)
+		return CAUSE_PEER_GAVE_UP;
 	CRASH_POINT(3);
 	bytes = pending_bytes(view_pair_of(comm, source, destination), ring,
 			      atomic_load_explicit(&ring->received, memory_order_relaxed) + 1, number);

@@ -51,10 +51,11 @@ static void lane_receive_fail(struct lane *lane, enum cause cause, const struct 
 		fault.remote_type = offer->data_type;
 	}
 	pair_fail(lane->batch->engine, lane->comm, lane->source, lane->destination, &fault);
-	if (offer && cause == CAUSE_MISMATCH && offer->where == OFFER_INLINE) {
+	if (offer && cause == CAUSE_MISMATCH && offer->where != OFFER_SEGMENT) {
 		/* that send has completed: its rank learns it by its next call */
 		struct fault seen = pair_fault(lane->comm, cause, lane->peer, lane->rank, ITEM_SEND);
 
+		seen.was_complete = 1;
 		seen.number = number;
 		seen.local_bytes = offer->bytes;
 		seen.local_type = offer->data_type;
@@ -132,6 +133,20 @@ static void run_pull_segment(struct lane *lane, struct run *run, struct item *it
 	run->last++;
 }
 
+/* Offer @offer (ours: a copy) is in a pool, which stays whatever becomes of the source. */
+static void run_pull_eager(struct lane *lane, struct run *run, const struct pair_offer *offer, unsigned char *to)
+{
+	const unsigned char *from = offer->bytes > HCCLD_EAGER_MAX ? NULL : view_eager_find(lane->comm, lane->source, offer->place, offer->bytes);
+
+	if (!from) {
+		run->cause = CAUSE_PROTOCOL;
+		return;
+	}
+	memcpy(to, from, offer->bytes);
+	lane->batch->engine->steps -= (int64_t)(offer->bytes / 512);
+	run->last++;
+}
+
 /* Receive run->last + 1 has its offer: copies it if it may join the run. */
 static void run_pull(struct lane *lane, struct run *run, struct item *item)
 {
@@ -141,7 +156,7 @@ static void run_pull(struct lane *lane, struct run *run, struct item *item)
 	struct pair_offer *offer = &run->offer;
 
 	/* the source's process may be able to write the slot: judge the copy */
-	memcpy(offer, &lane->ring->slots[run->last % HCCLD_PAIR_SLOTS], sizeof(*offer));
+	memcpy(offer, view_pair_offer(lane->pair, lane->ring, run->last + 1), sizeof(*offer));
 	if (offer->number != run->last + 1 || (offer->where == OFFER_INLINE && offer->bytes > HCCLD_INLINE_MAX))
 		run->cause = CAUSE_PROTOCOL;
 	else if (offer->bytes != bytes)
@@ -153,6 +168,8 @@ static void run_pull(struct lane *lane, struct run *run, struct item *item)
 	} else if (offer->where == OFFER_INLINE) {
 		copy_payload(to->base + offset, offer->payload, bytes);
 		run->last++;
+	} else if (offer->where == OFFER_EAGER) {
+		run_pull_eager(lane, run, offer, to->base + offset);
 	} else {
 		run_pull_segment(lane, run, item, offer, to, offset);
 	}

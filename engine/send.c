@@ -2,12 +2,53 @@
 /* Sends: numbering and offering runs of items (P2), finding them done. */
 #include <errno.h>
 
+#include "engine/eager.h"
 #include "engine/lane.h"
+
+static bool pool_find(struct lane *lane, struct view_pool *pool, uint32_t *ret_slot)
+{
+	for (uint32_t i = 0; i < pool->slot_count; i++) {
+		uint32_t slot = (pool->cursor + i) % pool->slot_count;
+		uint64_t number = atomic_load_explicit(&pool->pool->heads[slot].number, memory_order_relaxed);
+		uint32_t peer = atomic_load_explicit(&pool->pool->heads[slot].peer, memory_order_relaxed);
+
+		/* its client can have written anything */
+		if (number && peer >= lane->comm->size)
+			continue;
+		if (number && !eager_is_free(number, atomic_load_explicit(&view_pair_of(lane->comm, lane->rank, peer)->ring, memory_order_acquire),
+					     atomic_load_explicit(&lane->comm->region->members[peer].word, memory_order_acquire) != MEMBER_ALIVE))
+			continue;
+		pool->cursor = slot + 1;
+		*ret_slot = slot;
+		return true;
+	}
+	return false;
+}
+
+/* A copy of what the receiver has not asked for yet, if there is a slot for it: complete without him. */
+static bool lane_offer_eager(struct lane *lane, uint64_t number, const void *from, uint64_t bytes, struct pair_offer *offer)
+{
+	struct view_pools *pools = lane->comm->pools ? atomic_load_explicit(&lane->comm->pools[lane->rank], memory_order_acquire) : NULL;
+	uint32_t count = pools ? atomic_load_explicit(&pools->count, memory_order_acquire) : 0, slot;
+
+	if (!count || atomic_load_explicit(&lane->ring->posted, memory_order_relaxed) >= number)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		struct view_pool *pool = &pools->pools[i];
+		const struct eager_place at = { .pool = pool->pool, .place = pool->place, .slot_count = pool->slot_count };
+
+		if (!pool_find(lane, pool, &slot))
+			continue;
+		eager_fill(&at, slot, lane->peer, number, from, bytes, offer);
+		return true;
+	}
+	return false;
+}
 
 /* Writes offer @number for @item into its slot; guarded. */
 static void lane_offer(struct lane *lane, const struct item *item, uint64_t number)
 {
-	struct pair_offer *slot = &lane->ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+	struct pair_offer *slot = view_pair_offer(lane->pair, lane->ring, number);
 	uint64_t bytes = read_once(item->bytes), offset = read_once(item->offset), segment = read_once(item->segment);
 	struct view_segment *from;
 
@@ -15,13 +56,18 @@ static void lane_offer(struct lane *lane, const struct item *item, uint64_t numb
 	slot->bytes = bytes;
 	slot->data_type = item->data_type;
 	slot->where = OFFER_SEGMENT;
-	if (bytes <= HCCLD_INLINE_MAX) {
+	if (bytes <= HCCLD_EAGER_MAX) {
 		from = view_segment_find(lane->batch->context->session, segment, offset, bytes);
-		if (from) {
+		if (from && bytes > HCCLD_INLINE_MAX) {
+			if (lane_offer_eager(lane, number, from->base + offset, bytes, slot))
+				return;
+		} else if (from) {
 			slot->where = OFFER_INLINE;
 			copy_payload(slot->payload, from->base + offset, bytes);
 			return;
 		}
+	}
+	if (bytes <= HCCLD_INLINE_MAX) {
 		segment = 0;	/* memory that is gone: the receiver finds nothing there */
 	}
 	slot->segment = segment;
@@ -31,10 +77,10 @@ static void lane_offer(struct lane *lane, const struct item *item, uint64_t numb
 /* The payloads of offers from @first on were copied from memory that was lost. */
 static void lane_offers_spoil(struct lane *lane, uint64_t first, uint64_t last)
 {
-	for (uint64_t i = 0; i < last - first + 1 && i < HCCLD_PAIR_SLOTS; i++) {
-		struct pair_offer *slot = &lane->ring->slots[(first + i - 1) % HCCLD_PAIR_SLOTS];
+	for (uint64_t i = 0; i < last - first + 1 && i < HCCLD_PAIR_WIDE_SLOTS; i++) {
+		struct pair_offer *slot = view_pair_offer(lane->pair, lane->ring, first + i);
 
-		if (slot->where == OFFER_INLINE) {
+		if (slot->where != OFFER_SEGMENT) {
 			slot->where = OFFER_SEGMENT;
 			slot->segment = 0;
 		}
@@ -55,7 +101,7 @@ static bool lane_send_issue(struct lane *lane)
 	uint32_t index = atomic_load_explicit(&lane->head->issue, memory_order_relaxed), start = index;
 	uint64_t tail = atomic_load_explicit(&lane->ring->tail, memory_order_relaxed), last = tail;
 	uint64_t sent = atomic_load_explicit(&lane->ring->sent, memory_order_relaxed);
-	uint64_t limit = atomic_load_explicit(&lane->ring->received, memory_order_acquire) + HCCLD_PAIR_SLOTS;
+	const uint64_t received = atomic_load_explicit(&lane->ring->received, memory_order_acquire);
 	uint64_t offered = 0;
 	bool sane = true;
 	const void *lost;
@@ -70,7 +116,7 @@ static bool lane_send_issue(struct lane *lane)
 			break;
 		number = atomic_load_explicit(&item->number, memory_order_relaxed);
 		if (number > tail || !number) {
-			if (last >= limit || (!number && last < sent))
+			if (last >= received + view_pair_slots(lane->pair, lane->ring, last + 1) || (!number && last < sent))
 				break;	/* no room, or numbers that another lane was given and has not offered */
 			if (number && !(sane = number == last + 1))
 				break;
@@ -82,7 +128,7 @@ static bool lane_send_issue(struct lane *lane)
 				CRASH_POINT(7);
 			}
 			lane_offer(lane, item, last);
-			offered += lane->ring->slots[(last - 1) % HCCLD_PAIR_SLOTS].bytes;
+			offered += view_pair_offer(lane->pair, lane->ring, last)->bytes;
 		}
 		next = read_once(item->next);
 		if (!(sane = next > index))
@@ -145,7 +191,7 @@ int lane_send(struct batch *batch, uint32_t head_index)
 		next = read_once(item->next);
 		if (next <= done)
 			return -EPROTO;
-		if (number && (received >= number || (tail >= number && item->bytes <= HCCLD_INLINE_MAX)))
+		if (number && (received >= number || (tail >= number && lane_is_kept(&lane, item, number))))
 			;	/* P4 */
 		else if (failed && (!number || number >= failed))
 			lane_item_fail(&lane, item, lane_pair_fault(&lane));

@@ -32,12 +32,6 @@ enum gate member_gate(const struct comm_member *own, const struct comm_member *p
 		       : GATE_ENDED;
 }
 
-/* P4: a send whose offer does not need its memory any more is done. */
-static bool offer_is_copy(const struct lane *lane, const struct item *item, uint64_t number)
-{
-	return item->bytes <= HCCLD_INLINE_MAX || read_once(view_pair_offer(lane->pair, lane->ring, number)->where) == OFFER_EAGER;
-}
-
 /* A copy that is under way has to end first: engine_rank_suspend() sees to that. */
 int lane_end_suspended(struct lane *lane)
 {
@@ -59,7 +53,7 @@ int lane_end_suspended(struct lane *lane)
 		if (next <= done)
 			return -1;
 		/* P4: what was done stays done */
-		if (!number || (received < number && !(lane->kind == ITEM_SEND && tail >= number && offer_is_copy(lane, item, number))))
+		if (!number || (received < number && !(lane->kind == ITEM_SEND && tail >= number && lane_is_kept(lane, item, number))))
 			lane_item_fail(lane, item, pair_fault(lane->comm, CAUSE_SUSPENDED, lane->rank, lane->peer, lane->kind));
 		done = next;
 	}

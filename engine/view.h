@@ -149,6 +149,7 @@ struct view_pool {
 	uint64_t place, bytes;		/* as OFFER_EAGER has it */
 	struct eager_pool *pool;
 	uint32_t slot_count;
+	uint32_t cursor;		/* [engine] where the next search for a slot begins */
 };
 
 struct view_pools {

@@ -16,7 +16,7 @@
  *   P6  `wide` and `wide_from` are written once, in this order, while `wide_from` > tail: offers from that number on are in the wide ring,
  *       and as many as it has slots may be in flight then. Who sees tail >= wide_from sees both.
  *   P7  a slot of an eager pool is free iff its number is 0, or its pair has received that number, or failed at or before it, or its destination is
- *       gone, or (for who owns the source's context) the pair's tail is below it. Its owner stores head.number = 0, peer, payload, number
+ *       gone. Its owner stores head.number = 0, peer, payload, number
  *       (release), then the offer, then tail. A receiver reads the payload, then finds abort word, `failed` and `revoked` clear, then commits.
  */
 #pragma once
