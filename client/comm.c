@@ -370,6 +370,8 @@ static void open_mark(struct hccld_comm *comm, unsigned int direction, const uin
 		atomic_fetch_or_explicit(&comm->open[direction][peers[i] / 64], 1ull << peers[i] % 64, memory_order_release);
 }
 
+#define MAP_ROUNDS 32	/* each with some extents; what cannot be mapped is no reason to go on for ever */
+
 /* The rings are made, and mapped as far as that is possible. */
 static int open_request(struct hccld_comm *comm, struct hccld_session *session, Hccld__Control__Request *request)
 {
@@ -380,16 +382,14 @@ static int open_request(struct hccld_comm *comm, struct hccld_session *session, 
 	body->map = hccld_drive_maps(comm, &body->mapped_pairs);
 	if (!body->map)
 		return hccld_call_simple(session->connection, request);
-	while (r == 0 && more) {
-		const uint32_t mapped = body->mapped_pairs;
+	for (int i = 0; r == 0 && more && i < MAP_ROUNDS; i++) {
 		struct hccld_call call;
 
 		r = hccld_call_make(session->connection, request, &call);
 		more = r == 0 && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_OPEN_PAIRS;
 		if (more) {
 			hccld_drive_map_pairs(comm, &call);
-			more = call.reply->open_pairs->more && hccld_drive_maps(comm, &body->mapped_pairs) &&
-			       body->mapped_pairs != mapped;
+			more = call.reply->open_pairs->more && hccld_drive_maps(comm, &body->mapped_pairs);
 		}
 		hccld_call_end(&call);
 	}

@@ -13,7 +13,7 @@
 #include "proto/feature.h"
 
 #define SUBMIT_BUDGET 65536u	/* bytes that a submit copies itself: some microseconds */
-#define SUBMIT_ROUNDS 4
+#define SUBMIT_ROUNDS 16
 
 struct direct_process hccld_drive_process;
 pthread_mutex_t hccld_drive_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -34,9 +34,9 @@ void hccld_drive_open(struct hccld_context *context, const struct hccld_session 
 	if (!context->drives)
 		return;
 	/* the first time nobody can be there; later all have been kept out since it was closed */
-	direct->words = context->words;
-	direct->bit_word = context->bit_word;
-	direct->bit = context->bit;
+	direct->bell.words = context->words;
+	direct->bell.bit_word = context->bit_word;
+	direct->bell.bit = context->bit;
 	direct->beacon = session->beacon;
 	direct->event_fd = session->event_fd;
 	direct->process = &hccld_drive_process;
@@ -189,7 +189,7 @@ void hccld_drive_free_rank(struct hccld_comm *comm)
 		free(rank->direct.peers[i].mapped);
 	}
 	for (uint32_t i = 0; i < rank->direct.extent_count; i++)
-		hccld_mapping_free(rank->direct.extents[i].base, rank->direct.extents[i].bytes);
+		hccld_mapping_free(rank->direct.extents[i].base, rank->direct.extents[i].size);
 	free(rank->direct.peers);
 	free(rank);
 	comm->drive = NULL;
@@ -208,10 +208,14 @@ void hccld_drive_submitted(struct hccld_context *context, const struct hccld_ses
 		direct->wish.need = NEED_NOTHING;
 		left = direct_pass(direct, SUBMIT_BUDGET, false);
 		wish = direct->wish;
-		direct_leave(direct, left);
 		/* room for what is to be complete without its receiver; all else can wait for who waits */
-		if (__builtin_expect(wish.need < NEED_POOL, 1) || !hccld_drive_fulfil(&wish))
+		if (__builtin_expect(wish.need < NEED_POOL, 1)) {
+			direct_leave(direct, left);
 			return;
+		}
+		direct_go_away(direct);
+		(void)hccld_drive_fulfil(&wish);
+		direct_come_back(direct);
 	}
 	hccld_handover_tell(&(struct hccld_handover){ context->words, context->bit_word, context->bit, session->beacon, session->event_fd });
 }

@@ -12,6 +12,7 @@
 #include "proto/cleanup.h"
 
 #define MAPPED_MAX 4096u	/* segments of one peer */
+#define MAP_ROUNDS 32		/* each with some extents; what cannot be mapped is no reason to go on for ever */
 
 /* ---- extents: pair rings, and what is in their place ---- */
 
@@ -21,39 +22,6 @@ bool hccld_drive_maps(const struct hccld_comm *comm, uint32_t *ret_pairs)
 		return false;
 	*ret_pairs = comm->drive->pair_count;
 	return true;
-}
-
-/* With hccld_drive_mutex. */
-static void extents_map(struct hccld_drive_rank *rank, struct hccld_call *call)
-{
-	const Hccld__Control__OpenPairsReply *reply = call->reply->open_pairs;
-
-	direct_intrude(&rank->on->direct);
-	for (size_t i = 0; i < reply->n_extents && i < call->fd_count && rank->direct.extent_count < DIRECT_EXTENTS_MAX; i++) {
-		const Hccld__Control__OpenPairsReply__Extent *extent = reply->extents[i];
-		struct direct_extent *mapped = &rank->direct.extents[rank->direct.extent_count];
-		void *base;
-
-		/* another thread may have mapped it meanwhile */
-		if (extent->first < rank->pair_count)
-			continue;
-		if (extent->bytes < extent->count * (uint64_t)sizeof(struct pair_ring) ||
-		    hccld_map(call->fds[i], extent->bytes, PROT_READ | PROT_WRITE, &base) < 0) {
-			hccld_error_forget();
-			break;
-		}
-		*mapped = (struct direct_extent){ extent->first * (uint64_t)sizeof(struct pair_ring), extent->bytes, base };
-		rank->direct.extent_count++;
-		rank->pair_count = extent->first + extent->count;
-	}
-	direct_retreat(&rank->on->direct);
-}
-
-void hccld_drive_map_pairs(struct hccld_comm *comm, struct hccld_call *call)
-{
-	pthread_mutex_lock(&hccld_drive_mutex);
-	extents_map(comm->drive, call);
-	pthread_mutex_unlock(&hccld_drive_mutex);
 }
 
 /* What has the place of pair ring @index and of @bytes behind it. NULL: it is not mapped. */
@@ -68,6 +36,41 @@ static void *place_find(const struct direct_rank *rank, uint64_t index, uint64_t
 			return bytes <= extent->bytes - (place - extent->place) ? extent->base + (place - extent->place) : NULL;
 	}
 	return NULL;
+}
+
+/* With hccld_drive_mutex. */
+static void extents_map(struct hccld_drive_rank *rank, struct hccld_call *call)
+{
+	const Hccld__Control__OpenPairsReply *reply = call->reply->open_pairs;
+
+	direct_intrude(&rank->on->direct);
+	for (size_t i = 0; i < reply->n_extents && i < call->fd_count && rank->direct.extent_count < DIRECT_EXTENTS_MAX; i++) {
+		const Hccld__Control__OpenPairsReply__Extent *extent = reply->extents[i];
+		struct direct_extent *mapped = &rank->direct.extents[rank->direct.extent_count];
+		void *base;
+
+		/* another thread may have mapped it meanwhile; a pool may come late */
+		if (place_find(&rank->direct, extent->first, 1))
+			continue;
+		if (extent->bytes < extent->count * (uint64_t)sizeof(struct pair_ring) ||
+		    hccld_map(call->fds[i], extent->bytes, PROT_READ | PROT_WRITE, &base) < 0) {
+			hccld_error_forget();
+			break;
+		}
+		*mapped = (struct direct_extent){ extent->first * (uint64_t)sizeof(struct pair_ring),
+						    extent->count * (uint64_t)sizeof(struct pair_ring), base, extent->bytes };
+		rank->direct.extent_count++;
+		if (rank->pair_count < extent->first + extent->count)
+			rank->pair_count = extent->first + extent->count;
+	}
+	direct_retreat(&rank->on->direct);
+}
+
+void hccld_drive_map_pairs(struct hccld_comm *comm, struct hccld_call *call)
+{
+	pthread_mutex_lock(&hccld_drive_mutex);
+	extents_map(comm->drive, call);
+	pthread_mutex_unlock(&hccld_drive_mutex);
 }
 
 static struct pair_ring *ring_find(const struct direct_rank *rank, uint32_t source, uint32_t destination)
@@ -90,9 +93,9 @@ void hccld_drive_use_pairs(struct hccld_comm *comm, const uint32_t *peers, size_
 		struct direct_peer *peer = &comm->drive->direct.peers[peers[i]];
 		uint32_t index = comm->region->members[peers[i]].context % HCCLD_YARD_CONTEXTS;
 
-		peer->words = &session->yard->contexts[index];
-		peer->bit_word = &session->yard->bits[index / 64];
-		peer->bit = UINT64_C(1) << index % 64;
+		peer->bell.words = &session->yard->contexts[index];
+		peer->bell.bit_word = &session->yard->bits[index / 64];
+		peer->bell.bit = UINT64_C(1) << index % 64;
 		if (!peer->out)
 			peer->out = ring_find(&comm->drive->direct, comm->rank, peers[i]);
 		if (!peer->in)
@@ -116,7 +119,7 @@ static int extents_request(struct hccld_drive_rank *rank)
 	request.open_pairs = &body;
 	body.rank = rank->direct.handle;
 	body.map = true;
-	while (r == 0 && more) {
+	for (int i = 0; r == 0 && more && i < MAP_ROUNDS; i++) {
 		struct hccld_call call;
 
 		body.mapped_pairs = rank->pair_count;
@@ -124,7 +127,7 @@ static int extents_request(struct hccld_drive_rank *rank)
 		more = false;
 		if (r == 0 && call.reply->body_case == HCCLD__CONTROL__REPLY__BODY_OPEN_PAIRS) {
 			extents_map(rank, &call);
-			more = call.reply->open_pairs->more && rank->pair_count != body.mapped_pairs;
+			more = call.reply->open_pairs->more && rank->direct.extent_count < DIRECT_EXTENTS_MAX;
 		}
 		hccld_call_end(&call);
 	}

@@ -96,7 +96,7 @@ static int put(struct hccld_stream *stream, struct task *task, const struct item
 		return r;
 	if (__builtin_expect(atomic_load_explicit(&stream->ring->stopped, memory_order_relaxed) != 0, 0))
 		return stopped_error(stream);
-	task->submitted_ns = clock_now_ns();
+	task->submitted_ns = clock_coarse_ns();
 	task->thread = thread_id();
 	last_task = tail + 1;
 	if (making)

@@ -20,13 +20,13 @@
 #include "proto/pause.h"
 #include "proto/yielding.h"
 
-#define SPIN_NS 4000u	 /* a busy engine on another core answers in less */
+#define SPIN_STEPS 256u	 /* some microseconds: who is busy on another core answers in less */
 #define YIELD_NS 50000u	 /* then the price of a futex sleep is small against the wait */
 #define CREDIT_RETRY 32u /* without credit: every so many waits spins all the same */
 #define QUERY_LOOK 64u	 /* every so many queries in vain look whether the daemon is there */
 
 static struct yielding yielding;
-static _Atomic uint32_t waiting; /* threads of this process that wait for a stream */
+static _Atomic uint32_t waiting; /* threads of this process that wait for a stream, and have not just begun */
 
 static bool is_over(const struct hccld_stream *stream, uint64_t target)
 {
@@ -115,17 +115,15 @@ static bool wait_step(struct wait *wait)
 {
 	uint64_t now;
 
-	if (wait->spins && ++wait->steps % 16) {
-		cpu_pause();
-		return true;
-	}
-	now = clock_now_ns();
-	if (!wait->start)
-		wait->start = now;
 	if (wait->spins) {
-		if (now - wait->start < SPIN_NS)
+		if (++wait->steps < SPIN_STEPS)
 			return true;
 		wait_credit(wait, false);
+	}
+	now = clock_now_ns();
+	if (!wait->start) {
+		wait->start = now;
+		atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
 	}
 	return now - wait->start < YIELD_NS && yielding_step(&yielding, wait->start, now);
 }
@@ -178,6 +176,7 @@ static void wait_driving(struct wait *wait)
 		if (left == DIRECT_DECLINED || direct->wish.need != NEED_NOTHING ||
 		    atomic_load_explicit(&direct->intruders, memory_order_relaxed))
 			break;
+		direct_publish(direct);
 		if (wait_step(wait))
 			continue;
 		if (wait_slice(wait, &ns) < 0)
@@ -190,8 +189,13 @@ static void wait_driving(struct wait *wait)
 			break;
 	}
 	wish = direct->wish;
-	direct_leave(direct, left);
-	hccld_drive_fulfil(&wish);
+	if (wish.need >= NEED_POOL)
+		direct_go_away(direct);
+	else
+		direct_leave(direct, left);
+	(void)hccld_drive_fulfil(&wish);
+	if (wish.need >= NEED_POOL)
+		direct_come_back(direct);
 }
 
 static int wait_loop(struct wait *wait)
@@ -208,6 +212,8 @@ static int wait_loop(struct wait *wait)
 			if (is_over(wait->stream, wait->target))
 				break;
 		}
+		if (wait->spins)
+			cpu_pause();
 		if (wait_step(wait))
 			continue;
 		r = wait_slice(wait, &ns);
@@ -238,12 +244,12 @@ int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, ui
 	if (r < 0)
 		return r;
 	wait.session = session;
-	atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
 	wait.spins = wait_may_spin(stream);
 	r = wait_loop(&wait);
 	if (r == 0 && wait.spins)
 		wait_credit(&wait, true);
-	atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
+	if (wait.start)
+		atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
 	if (r == 0 && !stream_is_alive(stream))
 		return hccld_error(CAUSE_ABORTED,
 				   is_of_thread ? "the communicator (HcclCommDestroy), or the thread (HcommThreadFree) that the stream belongs to, was destroyed while it was waited for"

@@ -15,6 +15,7 @@
 #include "engine/view.h"
 
 #define ROUNDS_PER_PASS 8
+#define NEWS_MAX 4u		/* peers that a leave tells without a fence of their own */
 #define TASKS_PER_PASS 256	/* of one stream: other threads may submit without end */
 
 static uint64_t state_load(const struct yard_context *words)
@@ -39,13 +40,16 @@ static void engine_wake(const struct direct_context *context)
 	}
 }
 
-/* A bit is set, the state said so before. @is_patient: a tick is soon enough. */
-static void engine_tell(const struct direct_context *context, _Atomic uint64_t *bit_word, uint64_t bit, bool is_patient)
+/* The state is stored, and a fence behind it: sets the bit. @is_patient: a tick is soon enough. */
+static void engine_tell(const struct direct_context *context, const struct direct_bell *bell, bool is_patient)
 {
 	uint32_t awake;
 
-	if (!(atomic_load_explicit(bit_word, memory_order_relaxed) & bit) && KEEPS(TELL_BIT))
-		atomic_fetch_or(bit_word, bit);
+	if (!(atomic_load_explicit(bell->bit_word, memory_order_relaxed) & bell->bit) && KEEPS(TELL_BIT))
+		atomic_fetch_or(bell->bit_word, bell->bit);
+	else if (is_patient)
+		/* the engine has not slept since it was set; before it clears it, it looks at the state once more, and sees ours (R10) */
+		return;
 	CRASH_POINT(101);
 	/* the engine stores `awake`, fences, reads the bits (R10) */
 	if (KEEPS(TELL_FENCE))
@@ -73,35 +77,35 @@ static bool ring_change(struct yard_context *words, uint64_t *state, enum contex
 	return true;
 }
 
-static void peer_ring(const struct direct_context *context, const struct direct_peer *peer)
+static void peer_ring(const struct direct_context *context, const struct direct_bell *bell)
 {
-	uint64_t state = state_load(peer->words);
+	uint64_t state = state_load(bell->words);
 
 	CRASH_POINT(102);
 	for (;;) {
 		switch (yard_kind(state)) {
 		case CONTEXT_PARKED:
-			if (!ring_change(peer->words, &state, CONTEXT_LEFT))
+			if (!ring_change(bell->words, &state, CONTEXT_LEFT))
 				continue;
 			CRASH_POINT(103);
-			engine_tell(context, peer->bit_word, peer->bit, false);
+			engine_tell(context, bell, false);
 			return;
 		case CONTEXT_HELD:
 			if (KEEPS(RING_HELD))
-				engine_tell(context, peer->bit_word, peer->bit, false);
+				engine_tell(context, bell, false);
 			return;
 		case CONTEXT_SLEEP:
-			if (!ring_change(peer->words, &state, CONTEXT_PATIENT))
+			if (!ring_change(bell->words, &state, CONTEXT_PATIENT))
 				continue;
 			CRASH_POINT(104);
 			if (KEEPS(RING_BIT))
-				atomic_fetch_or(peer->bit_word, peer->bit);
+				atomic_fetch_or(bell->bit_word, bell->bit);
 			CRASH_POINT(105);
 			/* behind the state: who gives up sleeping takes himself out, then looks at it */
-			if (!KEEPS(RING_TRUSTS_SLEEP) || atomic_load(&peer->words->sleepers))
-				sleepers_wake(peer->words);
+			if (!KEEPS(RING_TRUSTS_SLEEP) || atomic_load(&bell->words->sleepers))
+				sleepers_wake(bell->words);
 			else
-				engine_tell(context, peer->bit_word, peer->bit, true);
+				engine_tell(context, bell, true);
 			return;
 		default:
 			return;
@@ -111,7 +115,7 @@ static void peer_ring(const struct direct_context *context, const struct direct_
 
 void direct_touch(struct direct_context *context, struct direct_peer *peer)
 {
-	if (peer->words == context->words) {
+	if (peer->bell.words == context->bell.words) {
 		context->again = true;
 		return;
 	}
@@ -122,8 +126,8 @@ void direct_touch(struct direct_context *context, struct direct_peer *peer)
 	context->rung = peer;
 }
 
-/* R1, R2: what this pass has stored is visible before anybody's `asleep` or `sleepers` is read. */
-static void publish(struct direct_context *context)
+/* R1, R2: what was stored is visible before anybody's `asleep` or `sleepers` is read. */
+void direct_publish(struct direct_context *context)
 {
 	if (!context->rung && !context->completed)
 		return;
@@ -135,12 +139,12 @@ static void publish(struct direct_context *context)
 
 		context->rung = peer->rung_next;
 		peer->rung = false;
-		if (__builtin_expect(atomic_load_explicit(&peer->words->asleep, memory_order_relaxed) != 0, 0))
-			peer_ring(context, peer);
+		if (__builtin_expect(atomic_load_explicit(&peer->bell.words->asleep, memory_order_relaxed) != 0, 0))
+			peer_ring(context, &peer->bell);
 	}
 	CRASH_POINT(107);
-	if (context->completed && atomic_load_explicit(&context->words->sleepers, memory_order_relaxed))
-		sleepers_wake(context->words);
+	if (context->completed && atomic_load_explicit(&context->bell.words->sleepers, memory_order_relaxed))
+		sleepers_wake(context->bell.words);
 	context->completed = false;
 }
 
@@ -158,21 +162,21 @@ static bool is_free(uint64_t state)
 
 bool direct_may_take(const struct direct_context *context)
 {
-	return is_free(atomic_load_explicit(&context->words->state, memory_order_relaxed)) &&
+	return is_free(atomic_load_explicit(&context->bell.words->state, memory_order_relaxed)) &&
 	       atomic_load_explicit(&context->beacon->local_path, memory_order_relaxed) == PATH_DIRECT &&
 	       !is_intruded(context);
 }
 
 bool direct_take(struct direct_context *context)
 {
-	uint64_t state = state_load(context->words);
+	uint64_t state = state_load(context->bell.words);
 
-	if (!direct_may_take(context) || !is_free(state) || !state_change(context->words, &state, CONTEXT_CLIENT))
+	if (!direct_may_take(context) || !is_free(state) || !state_change(context->bell.words, &state, CONTEXT_CLIENT))
 		return false;
 	CRASH_POINT(108);
 	context->state = yard_next(state, CONTEXT_CLIENT);
-	if (atomic_load_explicit(&context->words->asleep, memory_order_relaxed))
-		atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
+	if (atomic_load_explicit(&context->bell.words->asleep, memory_order_relaxed))
+		atomic_store_explicit(&context->bell.words->asleep, 0, memory_order_relaxed);
 	/* with the intruder's count: it sees CLIENT, or we see it. Both are seq_cst */
 	if (__builtin_expect(atomic_load(&context->intruders) != 0, 0) && KEEPS(TAKE_INTRUDED)) {
 		direct_leave(context, DIRECT_MORE);
@@ -250,7 +254,6 @@ enum direct_left direct_pass(struct direct_context *context, uint64_t budget, bo
 	}
 	if (context->again && left == DIRECT_WAITS)
 		left = DIRECT_MORE;
-	publish(context);
 	return left;
 }
 
@@ -272,23 +275,23 @@ static bool has_undone(const struct direct_context *context)
 /* Ours again, after it was left with @state. False: somebody else has it, or made it LEFT. */
 static bool take_back(struct direct_context *context, uint64_t state)
 {
-	if (!state_change(context->words, &state, CONTEXT_CLIENT))
+	if (!state_change(context->bell.words, &state, CONTEXT_CLIENT))
 		return false;
 	CRASH_POINT(111);
 	context->state = yard_next(state, CONTEXT_CLIENT);
-	if (atomic_load_explicit(&context->words->asleep, memory_order_relaxed))
-		atomic_store_explicit(&context->words->asleep, 0, memory_order_relaxed);
+	if (atomic_load_explicit(&context->bell.words->asleep, memory_order_relaxed))
+		atomic_store_explicit(&context->bell.words->asleep, 0, memory_order_relaxed);
 	return true;
 }
 
-/* The word it has been left with: from the store on `context->state` is the next owner's. */
+/* From here on the context is not ours: what else there is to do needs copies. The new state. */
 static uint64_t state_store(struct direct_context *context, enum context_state kind)
 {
 	uint64_t state = yard_next(context->state, kind);
 
 	CRASH_POINT(112);
 	/* release: all that was done is before it. The fence is with that of a submitter, who sees our state, or we see his tail */
-	atomic_store_explicit(&context->words->state, state, memory_order_release);
+	atomic_store_explicit(&context->bell.words->state, state, memory_order_release);
 	if (KEEPS(LEAVE_FENCE))
 		atomic_thread_fence(memory_order_seq_cst);
 	CRASH_POINT(113);
@@ -316,12 +319,13 @@ static bool leave_asleep(struct direct_context *context, bool (*is_over)(const v
 	uint64_t inputs = direct_inputs(context), state;
 
 	*ret_left = direct_pass(context, DIRECT_BUDGET_ALL, true);
+	direct_publish(context);
 	if (*ret_left != DIRECT_WAITS || is_intruded(context) || (is_over && is_over(arg)))
 		return false;
 	mark_heads(context);
 	atomic_fetch_add(&context->scanners, 1);
 	if (KEEPS(ASLEEP))
-		atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
+		atomic_store_explicit(&context->bell.words->asleep, 1, memory_order_relaxed);
 	state = state_store(context, CONTEXT_SLEEP);
 	/* with the fence of a peer that publishes: it sees `asleep`, or we see what it has published */
 	if (KEEPS(SLEEP_RESCAN) && direct_inputs(context) != inputs && take_back(context, state))
@@ -333,7 +337,7 @@ static bool leave_asleep(struct direct_context *context, bool (*is_over)(const v
 bool direct_sleep(struct direct_context *context, bool (*is_over)(const void *arg), const void *arg, uint64_t ns, enum direct_left *ret_left)
 {
 	struct timespec timeout = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
-	struct yard_context *words = context->words;
+	struct yard_context *words = context->bell.words;
 	uint32_t news = atomic_load(&words->news);
 	bool is_left;
 
@@ -350,30 +354,85 @@ bool direct_sleep(struct direct_context *context, bool (*is_over)(const void *ar
 	return is_left;
 }
 
+/* Whom the passes had news for, apart from the context, which is about to be somebody else's. */
+struct news {
+	struct direct_bell bells[NEWS_MAX];
+	uint32_t count;
+	bool completed;
+};
+
+static void news_take(struct direct_context *context, struct news *ret_news)
+{
+	ret_news->count = 0;
+	while (context->rung && ret_news->count < NEWS_MAX) {
+		struct direct_peer *peer = context->rung;
+
+		context->rung = peer->rung_next;
+		peer->rung = false;
+		ret_news->bells[ret_news->count++] = peer->bell;
+	}
+	ret_news->completed = context->completed;
+	/* there are many */
+	if (context->rung)
+		direct_publish(context);
+	context->completed = false;
+}
+
+/* R1 and R2, behind the fence of a leave: one is enough for both. @words: of the context that was left. */
+static void news_tell(const struct direct_context *context, struct yard_context *words, const struct news *news)
+{
+	for (uint32_t i = 0; i < news->count; i++)
+		if (__builtin_expect(atomic_load_explicit(&news->bells[i].words->asleep, memory_order_relaxed) != 0, 0))
+			peer_ring(context, &news->bells[i]);
+	if (news->completed && atomic_load_explicit(&words->sleepers, memory_order_relaxed))
+		sleepers_wake(words);
+}
+
 void direct_leave(struct direct_context *context, enum direct_left left)
 {
+	const struct direct_bell own = context->bell;
+	struct news news;
 	uint64_t state;
 
 	/* another thread of this process sleeps, and is to be woken by what comes for it */
-	if (left == DIRECT_WAITS && atomic_load_explicit(&context->words->sleepers, memory_order_relaxed) &&
-	    leave_asleep(context, NULL, NULL, &left))
-		return;
-	if (left == DIRECT_DECLINED)
-		atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
+	if (left == DIRECT_WAITS && atomic_load_explicit(&own.words->sleepers, memory_order_relaxed)) {
+		direct_publish(context);
+		if (leave_asleep(context, NULL, NULL, &left))
+			return;
+	}
+	news_take(context, &news);
 	if (left != DIRECT_DONE) {
+		if (left == DIRECT_DECLINED)
+			atomic_store_explicit(&own.words->asleep, 1, memory_order_relaxed);
 		(void)state_store(context, left == DIRECT_DECLINED ? CONTEXT_HELD : CONTEXT_PATIENT);
-		engine_tell(context, context->bit_word, context->bit, left != DIRECT_DECLINED);
+		news_tell(context, own.words, &news);
+		engine_tell(context, &own, left != DIRECT_DECLINED);
 		return;
 	}
 	state = state_store(context, CONTEXT_IDLE);
+	news_tell(context, own.words, &news);
 	/* a task that came between the last look and the state: its submitter saw CLIENT, and went away */
-	if (KEEPS(LEAVE_RESCAN) && has_undone(context) && state_change(context->words, &state, CONTEXT_PATIENT))
-		engine_tell(context, context->bit_word, context->bit, true);
+	if (KEEPS(LEAVE_RESCAN) && has_undone(context) && state_change(own.words, &state, CONTEXT_PATIENT))
+		engine_tell(context, &own, true);
+}
+
+void direct_go_away(struct direct_context *context)
+{
+	direct_publish(context);
+	atomic_fetch_add(&context->bell.words->sleepers, 1);
+	atomic_store_explicit(&context->bell.words->asleep, 1, memory_order_relaxed);
+	/* no rescan (R4): this thread is going to look anyway */
+	(void)state_store(context, CONTEXT_SLEEP);
+}
+
+void direct_come_back(struct direct_context *context)
+{
+	atomic_fetch_sub(&context->bell.words->sleepers, 1);
 }
 
 void direct_wake_up(struct direct_context *context)
 {
-	enum context_state kind = yard_kind(state_load(context->words));
+	enum context_state kind = yard_kind(state_load(context->bell.words));
 
 	CRASH_POINT(116);
 	if (KEEPS(LEFT_BEHIND) && (kind == CONTEXT_PATIENT || kind == CONTEXT_LEFT) && direct_take(context))
@@ -386,7 +445,7 @@ void direct_intrude(struct direct_context *context)
 {
 	atomic_fetch_add(&context->intruders, 1);
 	/* the state first: a scanner counts himself before he leaves */
-	while (yard_kind(atomic_load(&context->words->state)) == CONTEXT_CLIENT || atomic_load(&context->scanners))
+	while (yard_kind(atomic_load(&context->bell.words->state)) == CONTEXT_CLIENT || atomic_load(&context->scanners))
 		sched_yield();
 }
 

@@ -41,14 +41,20 @@ struct direct_segment {
 	uint64_t size;
 };
 
+/* A context in the yard, to be rung. */
+struct direct_bell {
+	struct yard_context *words;
+	_Atomic uint64_t *bit_word;
+	uint64_t bit;
+};
+
 /* Another rank of a communicator, as one rank of this process sees it. */
 struct direct_peer {
 	struct pair_ring *out, *in;	/* mapped; NULL: not yet */
 	struct pair_wide *wide_out, *wide_in; /* the same, if they have one */
 	uint32_t wide_index;		/* of wide_out: number of the pair ring in whose place it begins */
-	struct yard_context *words;	/* of its context */
-	_Atomic uint64_t *bit_word;
-	uint64_t bit;
+	uint64_t received;		/* of `out`, when it was looked at last: its line is the peer's, and costs a transfer */
+	struct direct_bell bell;	/* of its context */
 	struct direct_peer *rung_next;	/* in the list of those that this pass has news for */
 	bool rung;
 	/* memory of its that is mapped: good as long as the member's `retired` is `generation` */
@@ -60,6 +66,7 @@ struct direct_peer {
 struct direct_extent {
 	uint64_t place, bytes;		/* from the first pair ring on */
 	unsigned char *base;
+	uint64_t size;			/* of the mapping */
 };
 
 /* One rank of this process in one communicator. */
@@ -105,9 +112,7 @@ enum direct_left {
 };
 
 struct direct_context {
-	struct yard_context *words;
-	_Atomic uint64_t *bit_word;
-	uint64_t bit;
+	struct direct_bell bell;
 	const struct beacon *beacon;
 	int event_fd;
 	struct direct_process *process;
@@ -133,12 +138,20 @@ bool direct_may_take(const struct direct_context *context);
 /* R3. False: it is owned, or the engine's. Between it and direct_leave() nothing may cancel the thread. */
 bool direct_take(struct direct_context *context);
 /*
- * Advances all streams once, as far as it goes and @budget bytes suffice; then R1 and R2. @is_thorough: also finds out that a peer is gone
- * for good. While it returns DIRECT_WAITS it may be called again.
+ * Advances all streams once, as far as it goes and @budget bytes suffice. @is_thorough: also finds out that a peer is gone for good. While it
+ * returns DIRECT_WAITS it may be called again, after direct_publish().
  */
 enum direct_left direct_pass(struct direct_context *context, uint64_t budget, bool is_thorough);
-/* R4, @left: what the last pass has returned. Peers, and the engine, do the rest. */
+/* R1, R2: tells those for whom the passes have stored something. */
+void direct_publish(struct direct_context *context);
+/* The same, and R4, @left: what the last pass has returned. Peers, and the engine, do the rest. */
 void direct_leave(struct direct_context *context, enum direct_left left);
+/*
+ * Leaves it for as long as a request takes that this thread needs before it goes on: as if it slept, so that the engine does not go on with
+ * less. direct_come_back() behind it, then direct_take(); whoever has news meanwhile makes it free for all.
+ */
+void direct_go_away(struct direct_context *context);
+void direct_come_back(struct direct_context *context);
 /*
  * R6, driver: leaves the context so that news for it wake the threads of this process, and sleeps, at most @ns; unless @is_over(@arg), or
  * there is something to do. True: it is not taken any more; false: it still is, and *@ret_left is what the last pass has returned.

@@ -23,6 +23,8 @@ struct work {
 	uint64_t size;
 };
 
+#define OFFERS_AHEAD 6
+
 static inline struct item *work_item(const struct work *work, uint32_t index)
 {
 	return &work->items[(work->first + index) & work->mask];
@@ -152,10 +154,15 @@ static void widen(struct direct_peer *peer, uint64_t number)
 	atomic_store_explicit(&peer->out->wide_from, number, memory_order_release);
 }
 
-/* There is no room for offer @number. True: now there is. */
-static bool send_room(struct work *work, const struct item *item, struct direct_peer *peer, uint64_t received, uint64_t number)
+/* Is there room for offer @number, now or by widening? */
+static bool send_room(struct work *work, const struct item *item, struct direct_peer *peer, uint64_t number)
 {
-	if (number <= received + pair_room(peer->out, number))
+	const uint64_t room = pair_room(peer->out, number);
+
+	if (number <= peer->received + room)
+		return true;
+	peer->received = atomic_load_explicit(&peer->out->received, memory_order_acquire);
+	if (number <= peer->received + room)
 		return true;
 	if (item->bytes > HCCLD_EAGER_MAX || work->rank->is_full || atomic_load_explicit(&peer->out->wide_from, memory_order_relaxed))
 		return false;
@@ -173,7 +180,6 @@ static bool send_issue(struct work *work, struct direct_peer *peer, struct item 
 	struct pair_ring *ring = peer->out;
 	uint32_t index = atomic_load_explicit(&head->issue, memory_order_relaxed);
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed), last = tail;
-	const uint64_t received = atomic_load_explicit(&ring->received, memory_order_acquire);
 	enum offered offered = OFFERED;
 
 	/* numbers that an engine has given and not offered before it ended */
@@ -186,10 +192,10 @@ static bool send_issue(struct work *work, struct direct_peer *peer, struct item 
 		if (number > tail)
 			return false;
 		if (!number) {
-			if (!send_room(work, item, peer, received, last + 1))
+			if (!send_room(work, item, peer, last + 1))
 				break;
-			if (!KEEPS(OFFER_FIRST))
-				atomic_store_explicit(&ring->tail, last + 1, memory_order_release);
+			/* its reader has it: asked for some offers ahead */
+			__builtin_prefetch(pair_slot(ring, peer->wide_out, last + 1 + OFFERS_AHEAD), 1);
 			offered = offer_write(work, item, peer, last + 1);
 			if (offered != OFFERED)
 				break;
@@ -213,19 +219,22 @@ static bool send_issue(struct work *work, struct direct_peer *peer, struct item 
 }
 
 /* P4 */
-static inline bool send_is_done(const struct direct_peer *peer, const struct item *item, uint64_t received, uint64_t tail)
+static inline bool send_is_done(struct direct_peer *peer, const struct item *item, uint64_t tail)
 {
 	uint64_t number = atomic_load_explicit(&item->number, memory_order_relaxed);
 	const struct pair_offer *slot;
 
 	if (!number)
 		return false;
-	if (received >= number)
+	if (number <= peer->received)
 		return true;
-	if (tail < number || item->bytes > HCCLD_EAGER_MAX)
+	if (number <= tail && item->bytes <= HCCLD_INLINE_MAX)
+		return true;
+	peer->received = atomic_load_explicit(&peer->out->received, memory_order_acquire);
+	if (number <= peer->received)
+		return true;
+	if (number > tail || item->bytes > HCCLD_EAGER_MAX)
 		return false;
-	if (item->bytes <= HCCLD_INLINE_MAX)
-		return true;
 	slot = pair_slot(peer->out, peer->wide_out, number);
 	return slot && slot->where == OFFER_EAGER;
 }
@@ -234,7 +243,7 @@ static enum direct_left lane_send_direct(struct work *work, struct item *head)
 {
 	struct direct_peer *peer = &work->rank->peers[head->peer];
 	struct pair_ring *ring = peer->out;
-	uint64_t received, tail;
+	uint64_t tail;
 	uint32_t done;
 
 	if (!ring || atomic_load_explicit(&ring->failed, memory_order_acquire))
@@ -243,13 +252,12 @@ static enum direct_left lane_send_direct(struct work *work, struct item *head)
 		return DIRECT_DECLINED;
 	if (atomic_load_explicit(&head->issue, memory_order_relaxed) != LANE_END && !send_issue(work, peer, head))
 		return DIRECT_DECLINED;
-	received = atomic_load_explicit(&ring->received, memory_order_acquire);
 	tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 	done = atomic_load_explicit(&head->done, memory_order_relaxed);
 	while (done != LANE_END) {
 		const struct item *item = work_item(work, done);
 
-		if (!send_is_done(peer, item, received, tail))
+		if (!send_is_done(peer, item, tail))
 			break;
 		done = item->next;
 	}
@@ -413,6 +421,8 @@ static enum direct_left lane_receive_direct(struct work *work, struct item *head
 	if (work->context->is_thorough && peer_is_gone(work, peer_rank))
 		return DIRECT_DECLINED;
 	received = atomic_load_explicit(&ring->received, memory_order_relaxed);
+	/* the offer comes from the peer's core as the tail does: both at once */
+	__builtin_prefetch(pair_slot(ring, peer->wide_in, received + 1));
 	tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	run = (struct run){ .last = received };
 	at = atomic_load_explicit(&head->done, memory_order_relaxed);

@@ -59,9 +59,9 @@ static struct client *client_new(uint32_t index)
 	struct rig_rank *me = &rig->ranks[index];
 
 	memset(client, 0, sizeof(*client));
-	client->direct.words = me->context->words;
-	client->direct.bit_word = me->context->bit_word;
-	client->direct.bit = me->context->bit;
+	client->direct.bell.words = me->context->words;
+	client->direct.bell.bit_word = me->context->bit_word;
+	client->direct.bell.bit = me->context->bit;
 	client->direct.beacon = &beacon;
 	client->direct.event_fd = event_fd;
 	client->direct.process = &client->process;
@@ -75,9 +75,9 @@ static struct client *client_new(uint32_t index)
 	for (uint32_t i = 0; i < ranks; i++) {
 		struct rig_rank *peer = &rig->ranks[i];
 
-		client->peers[i].words = peer->context->words;
-		client->peers[i].bit_word = peer->context->bit_word;
-		client->peers[i].bit = peer->context->bit;
+		client->peers[i].bell.words = peer->context->words;
+		client->peers[i].bell.bit_word = peer->context->bit_word;
+		client->peers[i].bell.bit = peer->context->bit;
 		if (i == index)
 			continue;
 		client->peers[i].out = rig_pair(rig, index, i);
@@ -131,6 +131,7 @@ static void drive(struct aim *aim, uint32_t spins)
 		left = direct_pass(direct, DIRECT_BUDGET_ALL, spins % 2);
 		if (is_over(aim) || left == DIRECT_DECLINED || atomic_load(&direct->intruders))
 			break;
+		direct_publish(direct);
 		if (spins--) {
 			sched_yield();
 			continue;
@@ -171,7 +172,7 @@ static unsigned char value_of(uint32_t source, uint32_t destination, uint32_t ro
 
 static struct hccld_handover handover_of(const struct client *client)
 {
-	return (struct hccld_handover){ client->direct.words, client->direct.bit_word, client->direct.bit, &beacon, event_fd };
+	return (struct hccld_handover){ client->direct.bell.words, client->direct.bell.bit_word, client->direct.bell.bit, &beacon, event_fd };
 }
 
 /* Mesh: everyone to everyone. Places: [peer][item]; now and then a barrier, which clients decline. */
