@@ -190,14 +190,14 @@ TEST(large_copies_are_cut_off)
 /* A pair that has failed stays failed; after a recovery of both ends it is usable. */
 static void failed_pair_rank(struct job_rank *rank)
 {
-	unsigned char *memory = job_memory(4096, 3);
+	unsigned char *memory = job_memory(30000, 3);
 
 	if (rank->rank == 0) {
-		check_ok(HcclRecv(memory, 2000, HCCL_DATA_TYPE_INT8, 1, rank->comm, rank->stream));
+		check_ok(HcclRecv(memory, 20000, HCCL_DATA_TYPE_INT8, 1, rank->comm, rank->stream));
 		check_fails(aclrtSynchronizeStream(rank->stream), 107000, "both ends must name the same number of bytes");
 		check_eq_int(async_of(rank->comm), HCCL_E_PARA);
 	} else {
-		check_ok(HcclSend(memory, 1000, HCCL_DATA_TYPE_INT8, 0, rank->comm, rank->stream));
+		check_ok(HcclSend(memory, 10000, HCCL_DATA_TYPE_INT8, 0, rank->comm, rank->stream));
 		check_fails(aclrtSynchronizeStream(rank->stream), 107000, "both ends must name the same number of bytes");
 	}
 	meet();

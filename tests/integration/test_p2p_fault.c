@@ -43,14 +43,14 @@ static void check_stream(struct job_rank *rank, int result, const char *a, const
 
 static void mismatch_rank(struct job_rank *rank)
 {
-	void *memory = job_memory(4096, 0);
+	void *memory = job_memory(40000, 0);
 
 	if (rank->rank == 0) {
-		check_ok(HcclSend(memory, 300, HCCL_DATA_TYPE_FP32, 1, rank->comm, rank->stream));
-		check_stream(rank, 107000, "EI0005", "rank 0 sends to rank 1", "1200 bytes (300 x fp32), rank 1 has 2000 bytes (1000 x fp16)");
+		check_ok(HcclSend(memory, 3000, HCCL_DATA_TYPE_FP32, 1, rank->comm, rank->stream));
+		check_stream(rank, 107000, "EI0005", "rank 0 sends to rank 1", "12000 bytes (3000 x fp32), rank 1 has 20000 bytes (10000 x fp16)");
 	} else {
-		check_ok(HcclRecv(memory, 1000, HCCL_DATA_TYPE_FP16, 0, rank->comm, rank->stream));
-		check_stream(rank, 107000, "EI0005", "rank 1 receives from rank 0", "2000 bytes (1000 x fp16), rank 0 has 1200 bytes (300 x fp32)");
+		check_ok(HcclRecv(memory, 10000, HCCL_DATA_TYPE_FP16, 0, rank->comm, rank->stream));
+		check_stream(rank, 107000, "EI0005", "rank 1 receives from rank 0", "20000 bytes (10000 x fp16), rank 0 has 12000 bytes (3000 x fp32)");
 	}
 	check_async(rank->comm, HCCL_E_PARA);
 	/* the pair stays failed, at once */
@@ -71,7 +71,7 @@ TEST(mismatch_is_told_to_both)
 	job_run(mismatch);
 }
 
-/* A small send is complete before anybody can know: the next call says it, once. */
+/* A send of up to 8 KiB is complete before anybody can know: the next call says it, once. */
 static void early_rank(struct job_rank *rank)
 {
 	void *memory = job_memory(4096, 0);
@@ -115,12 +115,12 @@ TEST(mismatch_of_a_completed_send_is_told_by_the_next_call)
 
 static void timeout_rank(struct job_rank *rank)
 {
-	void *memory = job_memory(4096, 0);
+	void *memory = job_memory(10000, 0);
 	_Atomic int *done = rank->data;
 	uint64_t start = now_ms();
 
 	if (rank->rank == 0) {
-		check_ok(HcclSend(memory, 1000, HCCL_DATA_TYPE_INT8, 1, rank->comm, rank->stream));
+		check_ok(HcclSend(memory, 10000, HCCL_DATA_TYPE_INT8, 1, rank->comm, rank->stream));
 		check_stream(rank, 507048, "EI0002", "rank 0 waited", "send to rank 1");
 	} else if (rank->rank == 1) {
 		check_ok(HcclRecv(memory, 1000, HCCL_DATA_TYPE_INT8, 2, rank->comm, rank->stream));
