@@ -163,10 +163,11 @@ static void teardown_free_memory(void *arg)
 	struct teardown *teardown = arg;
 
 	list_for_each(struct segment, segment, &teardown->free_segments, link)
-		segment_memory_release(&segment->memory);
+		segment_release(segment);
 	if (teardown->is_session) {
-		/* the process may still map it */
-		memfd_punch(teardown->session->region_fd, 0, SESSION_REGION_SIZE);
+		/* the process may still map it, and drive over it: remnant.h */
+		if (!teardown->session->leaves_remnant)
+			memfd_punch(teardown->session->region_fd, 0, SESSION_REGION_SIZE);
 		return;
 	}
 	list_for_each(struct stream, stream, &teardown->free_streams, link)
@@ -245,7 +246,6 @@ static void teardown_finish(void *arg)
 	struct session *session = teardown->session;
 	bool has_freed = frees_notifies(teardown);
 
-	session->leaves_remnant = teardown->is_session && !list_is_empty(&teardown->free_contexts) && session_leaves_remnant(session);
 	list_for_each(struct stream, stream, &teardown->free_streams, link)
 		stream_remove(stream);
 	list_for_each(struct thread, thread, &teardown->threads, link)
@@ -291,6 +291,8 @@ static void teardown_done(void *arg)
 	struct teardown *teardown = arg;
 	uint64_t bytes = teardown->is_session ? JOB_BYTES_MIN : 0;
 
+	teardown->session->leaves_remnant =
+		teardown->is_session && !list_is_empty(&teardown->free_contexts) && session_leaves_remnant(teardown->session);
 	list_for_each(struct segment, segment, &teardown->free_segments, link)
 		bytes += segment->memory.bytes;
 	if (bytes >= JOB_BYTES_MIN) {

@@ -2,7 +2,8 @@
 /*
  * What is left of a session that has ended before its process: places in the yard. A thread of the process may be about to leave a
  * context that it drove, and would write into the next one at that place; so the places are nobody's until the process has ended, or
- * nobody is left who shares the yard. The records of session and contexts stay as they are, and the pidfd in the store; the next process
+ * nobody is left who shares the yard. Its rings and the items of its
+ * batches are not punched, for that thread goes along the links in them. The records of session and contexts stay as they are, and the pidfd in the store; the next process
  * knows them by the socket that is missing. A remnant counts as a session of its tenant. Control thread.
  */
 #pragma once

@@ -55,6 +55,19 @@ void segment_memory_release(struct segment_memory *memory)
 	close_fdp(&memory->fd);
 }
 
+void segment_release(struct segment *segment)
+{
+	struct segment_memory *memory = &segment->memory;
+
+	if (segment->kind != SEGMENT_SIDE || !segment->context->session->leaves_remnant) {
+		segment_memory_release(memory);
+		return;
+	}
+	memfd_unmap(memory->base, memory->bytes);
+	memory->base = NULL;
+	close_fdp(&memory->fd);
+}
+
 bool segment_kind_is_known(uint32_t kind)
 {
 	return kind <= SEGMENT_SIDE || kind == SEGMENT_EVENT;

@@ -70,6 +70,8 @@ int segment_memory_new(uint64_t bytes, struct segment_memory *ret_memory);
 int segment_memory_new_sparse(uint64_t bytes, struct segment_memory *ret_memory);
 /* Any thread. The pages are free when it returns, whoever maps them. */
 void segment_memory_release(struct segment_memory *memory);
+/* The memory of @segment, any thread; of items that a process may still go through, whose session has ended, it unmaps its own part only. */
+void segment_release(struct segment *segment);
 
 /* Is @kind one of enum segment_kind that a process may ask for? */
 bool segment_kind_is_known(uint32_t kind);
