@@ -15,7 +15,7 @@ struct hccld_drive_rank {
 	uint32_t pair_count;	/* of the communicator, in `direct.extents` */
 };
 
-extern struct direct_process hccld_drive_process;
-extern pthread_mutex_t hccld_drive_mutex;
+extern __attribute__((visibility("hidden"))) struct direct_process hccld_drive_process;
+extern __attribute__((visibility("hidden"))) pthread_mutex_t hccld_drive_mutex;
 
 void hccld_drive_unmap_peer(struct direct_peer *peer);
