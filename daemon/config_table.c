@@ -75,7 +75,7 @@ const struct setting config_settings[] = {
 	     .help = "hold the state in a process of its own, so that the daemon can be restarted; auto: unless a service manager does"),
 	INTEGER(daemon, copy_threads, 0, 64, "auto", .word = "auto",
 		.help = "threads that copy beside the engine; auto: a quarter of the cores, at most 4"),
-	CHOICE(daemon, local_path, local_paths, "direct", RELOADABLE,
+	CHOICE(daemon, local_path, local_paths, "direct", RELOADABLE, .environment = "HCCLD_LOCAL_PATH",
 	       .help = "who moves bytes between processes of a tenant: they themselves while they submit or wait, and else the daemon (direct), or the daemon alone (engine), as it does also while pending_per_tenant is not unlimited"),
 	DURATION(daemon, stop_grace, 0, 3600000, "10s", RELOADABLE,
 		 .help = "from SIGTERM on, how long operations in flight may take to finish"),

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/config.h"
+#include "proto/yard.h"
 #include "tests/support/test.h"
 
 static struct config config;
@@ -306,6 +307,7 @@ TEST(later_sources_win)
 	char line[512];
 
 	unsetenv("HCCLD_ALLOW_DUPLICATE_ITEMS");
+	unsetenv("HCCLD_LOCAL_PATH");
 	setenv("HCCLD_SOCKET", "/tmp/s", 1);
 	write_file(
 		file,
@@ -326,9 +328,12 @@ TEST(later_sources_win)
 	check_eq_str(origin_of("copy_threads")->where, "--copy-threads");
 	check_str_contains(origin_of("soc_name")->where, "hccld.conf.d/20-b.conf:2");
 	check_str_contains(config.files, "hccld.conf\n");
+	check_eq_uint(config.local_path, PATH_DIRECT);
 	setenv("HCCLD_ALLOW_DUPLICATE_ITEMS", "0", 1);
+	setenv("HCCLD_LOCAL_PATH", "engine", 1);
 	check_eq_int(parse(line), 0);
 	check(!config.allow_duplicate_items);
+	check_eq_uint(config.local_path, PATH_ENGINE);
 	setenv("HCCLD_ALLOW_DUPLICATE_ITEMS", "perhaps", 1);
 	check_eq_int(parse(line), -EINVAL);
 	strcat(line, " --allow-duplicate-items");
