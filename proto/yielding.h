@@ -14,7 +14,7 @@
 #include "proto/pause.h"
 
 #ifndef YIELDING_LONG_NS	    /* a test takes 0: every yield is long */
-#define YIELDING_LONG_NS 500000u    /* nobody who yields himself has the core for so long */
+#define YIELDING_LONG_NS 2500000u   /* nobody who yields himself has the core for so long */
 #endif
 #define YIELDING_PAUSE_NS 10000000u /* for so long we do not yield; twice as long each time that it comes again soon */
 #define YIELDING_PAUSE_MAX_NS 640000000u
