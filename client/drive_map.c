@@ -303,9 +303,12 @@ bool hccld_drive_fulfil(const struct direct_wish *wish)
 	struct hccld_session *session;
 	struct direct_rank *found;
 	bool is_fulfilled = false;
+	int cancel;
 
 	if (wish->need == NEED_NOTHING || hccld_session_get(&session) < 0)
 		return false;
+	/* requests are points of cancellation */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&hccld_drive_mutex);
 	found = atomic_load(&hccld_drive_process.ranks[VIEW_INDEX(wish->handle) % HCCLD_RANKS_PER_SESSION]);
 	if (found && found->handle == wish->handle) {
@@ -320,5 +323,6 @@ bool hccld_drive_fulfil(const struct direct_wish *wish)
 			is_fulfilled = grow(rank, wish, session);
 	}
 	pthread_mutex_unlock(&hccld_drive_mutex);
+	pthread_setcancelstate(cancel, NULL);
 	return is_fulfilled;
 }

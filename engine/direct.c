@@ -15,6 +15,7 @@
 #include "engine/view.h"
 
 #define ROUNDS_PER_PASS 8
+#define INTRUDER_YIELDS 100u
 #define NEWS_MAX 4u		/* peers that a leave tells without a fence of their own */
 #define TASKS_PER_PASS 256	/* of one stream: other threads may submit without end */
 
@@ -443,10 +444,17 @@ void direct_wake_up(struct direct_context *context)
 
 void direct_intrude(struct direct_context *context)
 {
+	static const struct timespec moment = { .tv_nsec = 50000 };
+
 	atomic_fetch_add(&context->intruders, 1);
 	/* the state first: a scanner counts himself before he leaves */
-	while (yard_kind(atomic_load(&context->bell.words->state)) == CONTEXT_CLIENT || atomic_load(&context->scanners))
-		sched_yield();
+	for (uint32_t i = 0; yard_kind(atomic_load(&context->bell.words->state)) == CONTEXT_CLIENT || atomic_load(&context->scanners); i++) {
+		/* whoever drives may have a lower priority */
+		if (i < INTRUDER_YIELDS)
+			sched_yield();
+		else
+			syscall(SYS_nanosleep, &moment, NULL);	/* no point of cancellation */
+	}
 }
 
 void direct_retreat(struct direct_context *context)

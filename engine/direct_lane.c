@@ -30,6 +30,15 @@ static inline struct item *work_item(const struct work *work, uint32_t index)
 	return &work->items[(work->first + index) & work->mask];
 }
 
+/*
+ * The next item of a lane. Indices grow; what does not is memory that the daemon has taken away (its session has ended though the process
+ * lives), and read as zeros: then the lane ends here, and what is done next does not matter to anybody.
+ */
+static inline uint32_t item_next(const struct item *item, uint32_t index)
+{
+	return item->next > index ? item->next : LANE_END;
+}
+
 static __attribute__((noinline)) bool segment_find(struct work *work, uint64_t id)
 {
 	const struct direct_segment *segment = &work->context->process->segments[VIEW_INDEX(id) % HCCLD_SEGMENTS_PER_SESSION];
@@ -203,7 +212,7 @@ static bool send_issue(struct work *work, struct direct_peer *peer, struct item 
 			atomic_store_explicit(&item->number, ++last, memory_order_relaxed);
 			CRASH_POINT(119);
 		}
-		index = item->next;
+		index = item_next(item, index);
 	}
 	atomic_store_explicit(&head->issue, index, memory_order_relaxed);
 	if (last != tail) {
@@ -259,7 +268,7 @@ static enum direct_left lane_send_direct(struct work *work, struct item *head)
 
 		if (!send_is_done(peer, item, tail))
 			break;
-		done = item->next;
+		done = item_next(item, done);
 	}
 	CRASH_POINT(123);
 	atomic_store_explicit(&head->done, done, memory_order_relaxed);
@@ -274,7 +283,7 @@ static void receive_issue(struct work *work, struct pair_ring *ring, struct item
 	uint32_t index = atomic_load_explicit(&head->issue, memory_order_relaxed);
 	uint64_t posted = atomic_load_explicit(&ring->posted, memory_order_relaxed);
 
-	for (; index != LANE_END; index = work_item(work, index)->next) {
+	for (; index != LANE_END; index = item_next(work_item(work, index), index)) {
 		struct item *item = work_item(work, index);
 
 		if (!atomic_load_explicit(&item->number, memory_order_relaxed))
@@ -439,7 +448,7 @@ static enum direct_left lane_receive_direct(struct work *work, struct item *head
 				break;
 			run.last = number;
 		}
-		at = item->next;
+		at = item_next(item, at);
 	}
 	if (run.last != received && !receive_commit(work, &run, peer, peer_rank))
 		return DIRECT_DECLINED;
@@ -485,20 +494,21 @@ enum direct_left direct_batch(struct direct_context *context, struct stream_ring
 		.context = context, .rank = rank, .items = &ring->slots[0].item, .mask = HCCLD_STREAM_SLOTS - 1,
 		.first = (uint64_t)((const union stream_slot *)task - ring->slots) + 1,
 	};
+	const uint32_t count = task->item_count;
 	enum direct_left left = DIRECT_DONE;
 
 	if (task->side) {
-		work.items = (struct item *)own_memory(&work, task->side, 0, task->item_count * (uint64_t)sizeof(struct item));
+		work.items = (struct item *)own_memory(&work, task->side, 0, count * (uint64_t)sizeof(struct item));
 		work.first = 0;
 		work.mask = UINT64_MAX;
 		if (!work.items)
 			return DIRECT_DECLINED;
 	}
-	for (uint32_t index = task->first_lane, next; index != LANE_END; index = next) {
+	for (uint32_t index = task->first_lane, next; index < count; index = next) {
 		struct item *head = work_item(&work, index);
 		enum direct_left of_lane = DIRECT_DONE;
 
-		next = head->next_lane;
+		next = head->next_lane > index ? head->next_lane : LANE_END;
 		if (atomic_load_explicit(&head->done, memory_order_relaxed) == LANE_END)
 			continue;
 		if (head->kind == ITEM_RECEIVE && rank)
