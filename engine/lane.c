@@ -46,7 +46,7 @@ bool lane_is_going(const struct lane *lane)
 /* The pair's failure as this end sees it. */
 struct fault lane_pair_fault(const struct lane *lane)
 {
-	struct fault record = lane->ring->fault, fault;
+	struct fault record = *lane->pair->fault, fault;
 
 	if (record.rank == lane->rank)
 		return record;

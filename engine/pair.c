@@ -34,23 +34,22 @@ struct fault pair_fault(struct view_comm *comm, enum cause cause, uint32_t rank,
 
 void pair_fail(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, const struct fault *fault)
 {
-	struct pair_ring *ring = atomic_load_explicit(&view_pair_of(comm, source, destination)->ring, memory_order_acquire);
-
+	struct view_pair *pair = view_pair_of(comm, source, destination);
+	struct pair_ring *ring = atomic_load_explicit(&pair->ring, memory_order_acquire);
 	uint64_t number = fault->number ? fault->number : 1, failed;
 
 	if (!ring)
 		return;
 	/* an earlier number may fail after a later one (that of another stream, say): then everything from there on has failed */
-	failed = atomic_load_explicit(&ring->failed, memory_order_acquire);
+	failed = atomic_load_explicit(view_pair_failed(pair, ring), memory_order_acquire);
 	if (failed && failed <= number)
 		return;
-	/* An earlier writer that died between these two left no record: write it again. */
-	atomic_store_explicit(&ring->failing, 1, memory_order_relaxed);
-	ring->fault = *fault;
+	/* an earlier writer may have died before it stored `failed` */
+	*pair->fault = *fault;
 	CRASH_POINT(1);
-	pending_drop(engine, comm, view_pair_of(comm, source, destination), UINT64_MAX);
+	pending_drop(engine, comm, pair, UINT64_MAX);
 	/* P5: release, so that whoever sees `failed` sees the record. Before `received`, which stays where it is. */
-	atomic_store_explicit(&ring->failed, number, memory_order_release);
+	atomic_store_explicit(view_pair_failed(pair, ring), number, memory_order_release);
 	CRASH_POINT(2);
 	context_dirty(engine, atomic_load_explicit(&comm->contexts[source], memory_order_acquire));
 	context_dirty(engine, atomic_load_explicit(&comm->contexts[destination], memory_order_acquire));

@@ -84,7 +84,7 @@ void pending_recount(struct engine *engine, struct view_comm *comm, struct view_
 	received = atomic_load_explicit(&ring->received, memory_order_relaxed);
 	/* acquire: the slots of a client's offers */
 	tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-	if (atomic_load_explicit(&ring->failed, memory_order_relaxed) || tail - received > view_pair_slots(pair, ring, tail))
+	if (atomic_load_explicit(view_pair_failed(pair, ring), memory_order_relaxed) || tail - received > view_pair_slots(pair, ring, tail))
 		return;
 	pending_add(engine, comm, pair, pending_bytes(pair, ring, received + 1, tail));
 }

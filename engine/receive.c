@@ -249,7 +249,7 @@ int lane_receive(struct batch *batch, uint32_t head_index)
 	if (lane.gate == GATE_ENDED)
 		return lane_end_suspended(&lane);
 	/* what has failed by now, after HCCL_EXEC_TIMEOUT say, goes on to its end */
-	if (lane.gate == GATE_HELD && !atomic_load_explicit(&lane.ring->failed, memory_order_acquire))
+	if (lane.gate == GATE_HELD && !atomic_load_explicit(view_pair_failed(lane.pair, lane.ring), memory_order_acquire))
 		return 0;
 	if (!lane_receive_issue(&lane))
 		return -EPROTO;
@@ -266,7 +266,7 @@ int lane_receive(struct batch *batch, uint32_t head_index)
 		if (next <= done)
 			return -EPROTO;
 		peer_cause = lane_peer_cause(&lane);
-		failed = atomic_load_explicit(&lane.ring->failed, memory_order_acquire);
+		failed = atomic_load_explicit(view_pair_failed(lane.pair, lane.ring), memory_order_acquire);
 		received = atomic_load_explicit(&lane.ring->received, memory_order_relaxed);
 		if (received >= number) {
 			done = next;

@@ -170,11 +170,11 @@ int lane_send(struct batch *batch, uint32_t head_index)
 	if (lane.gate == GATE_ENDED)
 		return lane_end_suspended(&lane);
 	/* what has failed by now, after HCCL_EXEC_TIMEOUT say, goes on to its end */
-	if (lane.gate == GATE_HELD && !atomic_load_explicit(&lane.ring->failed, memory_order_acquire))
+	if (lane.gate == GATE_HELD && !atomic_load_explicit(view_pair_failed(lane.pair, lane.ring), memory_order_acquire))
 		return 0;
 	/* the words of the peer before the pair's: what it finished before it went counts */
 	peer_cause = lane_peer_cause(&lane);
-	failed = atomic_load_explicit(&lane.ring->failed, memory_order_acquire);
+	failed = atomic_load_explicit(view_pair_failed(lane.pair, lane.ring), memory_order_acquire);
 	if (!failed && !peer_cause && !lane_send_issue(&lane))
 		return -EPROTO;
 	received = atomic_load_explicit(&lane.ring->received, memory_order_acquire);

@@ -85,8 +85,9 @@ uint32_t barrier_suspended(const struct view_comm *comm, uint32_t rank, uint32_t
 }
 
 /* Nothing is in flight: all counters meet where the farthest was, and what had failed is over. */
-static void pair_empty(struct pair_ring *ring)
+static void pair_empty(struct view_pair *pair)
 {
+	struct pair_ring *ring = atomic_load_explicit(&pair->ring, memory_order_acquire);
 	uint64_t number;
 
 	if (!ring)
@@ -99,8 +100,7 @@ static void pair_empty(struct pair_ring *ring)
 	/* P1 holds at each step */
 	atomic_store_explicit(&ring->sent, number, memory_order_relaxed);
 	atomic_store_explicit(&ring->posted, number, memory_order_relaxed);
-	atomic_store_explicit(&ring->failed, 0, memory_order_relaxed);
-	atomic_store_explicit(&ring->failing, 0, memory_order_relaxed);
+	atomic_store_explicit(view_pair_failed(pair, ring), 0, memory_order_relaxed);
 	atomic_store_explicit(&ring->tail, number, memory_order_release);
 	atomic_store_explicit(&ring->received, number, memory_order_release);
 }
@@ -221,8 +221,8 @@ bool engine_rank_suspend(struct engine *engine, struct view_rank *rank)
 			pair_void(engine, comm, peer, rank->rank);
 			continue;
 		}
-		pair_empty(atomic_load_explicit(&view_pair_of(comm, rank->rank, peer)->ring, memory_order_acquire));
-		pair_empty(atomic_load_explicit(&view_pair_of(comm, peer, rank->rank)->ring, memory_order_acquire));
+		pair_empty(view_pair_of(comm, rank->rank, peer));
+		pair_empty(view_pair_of(comm, peer, rank->rank));
 	}
 	if (is_whole)
 		barriers_empty(comm);

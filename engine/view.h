@@ -138,6 +138,8 @@ struct view_session {
 
 struct view_pair {
 	_Atomic(struct pair_ring *) ring;	/* (last) */
+	struct fault *fault;			/* the record of its failure */
+	bool is_first;				/* `ring` is a struct pair_ring_first */
 	struct transfer *transfer;		/* [engine] the receive that is being copied */
 	bool type_warned;			/* [engine] */
 	uint64_t pending;			/* [engine] bytes of its offers that count as pending */
@@ -242,13 +244,26 @@ static inline struct view_pair *view_pair_of(struct view_comm *comm, uint32_t so
 	return &comm->pairs[(uint64_t)source * comm->size + destination];
 }
 
+/* The words of @pair, whose ring is @ring, that are not in the same place in all rings. */
+static inline _Atomic uint64_t *view_pair_failed(const struct view_pair *pair, struct pair_ring *ring)
+{
+	return __builtin_expect(pair->is_first, 0) ? &((struct pair_ring_first *)ring)->failed : &ring->failed;
+}
+
+static inline struct pair_offer *view_pair_slot(const struct view_pair *pair, struct pair_ring *ring, uint64_t number)
+{
+	if (__builtin_expect(pair->is_first, 0))
+		return &((struct pair_ring_first *)ring)->slots[(number - 1) % HCCLD_PAIR_SLOTS_FIRST];
+	return &ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+}
+
 /* Where offer @number of @pair is, whose ring is @ring (P6). */
 static inline struct pair_offer *view_pair_offer(const struct view_pair *pair, struct pair_ring *ring, uint64_t number)
 {
 	uint64_t wide_from = atomic_load_explicit(&ring->wide_from, memory_order_relaxed);
 	struct pair_wide *wide = wide_from && number >= wide_from ? atomic_load_explicit(&pair->wide, memory_order_acquire) : NULL;
 
-	return wide ? &wide->slots[(number - 1) % HCCLD_PAIR_WIDE_SLOTS] : &ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+	return wide ? &wide->slots[(number - 1) % HCCLD_PAIR_WIDE_SLOTS] : view_pair_slot(pair, ring, number);
 }
 
 /* How many offers may be in flight when the newest is @tail. */
@@ -256,8 +271,9 @@ static inline uint64_t view_pair_slots(const struct view_pair *pair, const struc
 {
 	uint64_t wide_from = atomic_load_explicit(&ring->wide_from, memory_order_relaxed);
 
-	return wide_from && tail >= wide_from && atomic_load_explicit(&pair->wide, memory_order_acquire) ? HCCLD_PAIR_WIDE_SLOTS
-													 : HCCLD_PAIR_SLOTS;
+	if (wide_from && tail >= wide_from && atomic_load_explicit(&pair->wide, memory_order_acquire))
+		return HCCLD_PAIR_WIDE_SLOTS;
+	return pair->is_first ? HCCLD_PAIR_SLOTS_FIRST : HCCLD_PAIR_SLOTS;
 }
 
 /* The payload of an offer that says OFFER_EAGER, or NULL: [place, place + bytes) is not all payload of one pool of @source. Any thread. */

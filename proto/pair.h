@@ -23,6 +23,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "proto/limits.h"
@@ -63,16 +64,47 @@ struct pair_ring {
 	/* destination's line */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t received;
 	_Atomic uint64_t posted;	/* newest number given to a receive */
-	/* transport's line (pairs between nodes) */
-	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t landed;
-	/* failure: written once */
-	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t failed;	/* first number that failed; 0 = none */
-	_Atomic uint32_t failing;	/* whoever raises it from 0 writes the record */
-	uint32_t reserved;
-	struct fault fault;		/* as seen by the destination: rank = destination, peer = source */
+	_Atomic uint64_t failed;	/* first number that failed; 0 = none. Written by the daemon's engine only */
 	_Alignas(HCCLD_CACHE_LINE) struct pair_offer slots[HCCLD_PAIR_SLOTS];
 };
-static_assert(sizeof(struct pair_ring) == 64 * (5 + HCCLD_PAIR_SLOTS), "no holes");
+static_assert(sizeof(struct pair_ring) == 64 * (2 + HCCLD_PAIR_SLOTS), "no holes");
+
+/*
+ * An extent of @count pair rings has places for this many; behind them are as many struct fault, the records of their failures as seen by the
+ * destination (rank = destination, peer = source), which nobody but the daemon looks at. They are not in the rings, which every process maps.
+ */
+static inline uint32_t pair_extent_rings(uint32_t count)
+{
+	const uint32_t records = sizeof(struct pair_ring) / sizeof(struct fault);
+
+	return count - (count + records) / (records + 1);
+}
+
+static inline struct fault *pair_extent_fault(void *extent, uint32_t count, uint32_t index)
+{
+	return (struct fault *)((struct pair_ring *)extent + pair_extent_rings(count)) + index;
+}
+
+/*
+ * The same in communicators that a daemon of release 0.3 or before has made, in its extents. The daemon alone maps them; the first two lines are
+ * as above as far as they go.
+ */
+struct pair_ring_first {
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t tail;
+	_Atomic uint64_t sent;
+	_Atomic uint64_t revoked;
+	_Atomic uint64_t wants;
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t received;
+	_Atomic uint64_t posted;
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t landed;
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t failed;
+	_Atomic uint32_t failing;
+	uint32_t reserved;
+	struct fault fault;
+	_Alignas(HCCLD_CACHE_LINE) struct pair_offer slots[HCCLD_PAIR_SLOTS_FIRST];
+};
+static_assert(sizeof(struct pair_ring_first) == 64 * (5 + HCCLD_PAIR_SLOTS_FIRST), "no holes");
+static_assert(offsetof(struct pair_ring_first, posted) == offsetof(struct pair_ring, posted), "so are these");
 
 /*
  * What a pair is given when its receiver lags far behind. It lies in an extent of its own, and has the numbers of as many pair rings as would

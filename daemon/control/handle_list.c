@@ -199,7 +199,7 @@ static Hccld__Control__Comm *list_comm(struct request *request, struct comm *com
 	message->age_ms = (clock_now_ns() - comm->started_ns) / 1000000;
 	message->pairs = comm->pair_count;
 	message->memory = comm->memory;
-	message->pair_memory = comm->memory_of[EXTENT_PAIRS];
+	message->pair_memory = comm->memory_of[EXTENT_PAIRS] + comm->memory_of[EXTENT_PAIRS_FIRST];
 	message->wide_memory = comm->memory_of[EXTENT_WIDE];
 	message->eager_memory = comm->memory_of[EXTENT_POOL];
 	if (list_settings(request, comm, message) < 0 ||

@@ -486,6 +486,9 @@ static int comm_restore_ready(struct comm *comm, uint32_t size)
 	struct comm_region *region;
 	int r;
 
+	r = extents_restore(comm);
+	if (r < 0)
+		return r;
 	list_for_each(struct extent, extent, &comm->extents, link)
 		if (!extent->count)
 			first = extent;
@@ -498,32 +501,13 @@ static int comm_restore_ready(struct comm *comm, uint32_t size)
 	if (r < 0)
 		return r;
 	r = pairs_restore(comm);
+	if (r == 0)
+		r = growths_restore(comm);
 	if (r < 0)
 		return r;
 	comm->parent = region->parent;
 	comm->settings = region->settings;
 	comm->state = COMM_READY;
-	return 0;
-}
-
-/* The extents of one communicator, from all of them. A missing descriptor: -EPROTO. */
-static int comm_restore_extents(struct comm *comm)
-{
-	struct registry *registry = comm->registry;
-	const struct record_extent *record;
-	int fd, r;
-
-	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_EXTENT); i++) {
-		record = records_get(registry->records, RECORD_EXTENT, i);
-		if (!record || record->comm != comm->id)
-			continue;
-		fd = store_take(registry->store, STORE_EXTENT, record->serial);
-		if (fd < 0)
-			return -EPROTO;
-		r = extent_restore(comm, RECORD_EXTENT, i, fd);
-		if (r < 0)
-			return r;
-	}
 	return 0;
 }
 
@@ -541,12 +525,7 @@ int comm_restore(struct registry *registry, uint32_t index, struct comm **ret_co
 	r = 0;
 	if (record->ready) {
 		comm->owner = 0;
-		r = comm_restore_extents(comm);
-		if (r == 0)
-			r = comm_restore_ready(comm, record->size);
-		/* after the rings: these extents are not searched for them */
-		if (r == 0)
-			r = growths_restore(comm);
+		r = comm_restore_ready(comm, record->size);
 	}
 	if (r == 0)
 		r = comm_publish(comm);

@@ -85,7 +85,7 @@ struct comm {
 	uint32_t pair_next; /* 1 + number of the newest ring */
 	uint32_t pair_room; /* numbers below this are taken by extents */
 	uint64_t memory;    /* of all extents, charged to the host account */
-	uint64_t memory_of[EXTENT_WIDE + 1]; /* the same by kind */
+	uint64_t memory_of[EXTENT_KINDS]; /* the same by kind */
 	bool lingers, is_retracted; /* growth.h */
 };
 

@@ -160,21 +160,6 @@ static int growths_publish_all(struct comm *comm)
 
 int growths_restore(struct comm *comm)
 {
-	struct registry *registry = comm->registry;
-
-	for (uint32_t i = 0; i < records_limit(registry->records, RECORD_GROWTH); i++) {
-		const struct record_growth *record = records_get(registry->records, RECORD_GROWTH, i);
-		int fd, r;
-
-		if (!record || record->comm != comm->id)
-			continue;
-		fd = store_take(registry->store, STORE_EXTENT, record->serial);
-		if (fd < 0)
-			return -EPROTO;
-		r = extent_restore(comm, RECORD_GROWTH, i, fd);
-		if (r < 0)
-			return r;
-	}
 	list_for_each(struct extent, extent, &comm->extents, link)
 		if ((extent->use.kind == EXTENT_POOL || extent->use.kind == EXTENT_WIDE) && !growth_is_sane(comm, extent))
 			return -EPROTO;
@@ -193,9 +178,9 @@ void growths_linger(struct comm *comm)
 }
 
 /* Is there an offer in the pair from a rank that is gone which its destination may still receive? */
-static bool pair_is_drained(const struct pair_ring *ring)
+static bool pair_is_drained(const struct view_pair *pair, struct pair_ring *ring)
 {
-	uint64_t failed = atomic_load_explicit(&ring->failed, memory_order_acquire);
+	uint64_t failed = atomic_load_explicit(view_pair_failed(pair, ring), memory_order_acquire);
 	uint64_t last = atomic_load_explicit(&ring->tail, memory_order_acquire);
 
 	if (failed && failed - 1 < last)
@@ -212,10 +197,10 @@ static void rank_retract(struct comm *comm, uint32_t rank)
 
 	for (uint32_t peer = 0; peer < comm->view.size; peer++) {
 		const struct view_pair *pair = view_pair_of(&comm->view, rank, peer);
-		const struct pair_ring *ring = atomic_load_explicit(&pair->ring, memory_order_relaxed);
+		struct pair_ring *ring = atomic_load_explicit(&pair->ring, memory_order_relaxed);
 
 		has_any |= atomic_load_explicit(&pair->wide, memory_order_relaxed) != NULL;
-		if (!ring || !comm->ranks[peer] || pair_is_drained(ring))
+		if (!ring || !comm->ranks[peer] || pair_is_drained(pair, ring))
 			continue;
 		comm->lingers = true;
 		return;

@@ -22,7 +22,7 @@ int growth_wide(struct comm *comm, uint32_t source, uint32_t destination, struct
 uint64_t growth_pool_bytes(uint32_t which);
 uint64_t growth_wide_bytes(void);
 
-/* From records, after the pairs. -EPROTO. */
+/* Publishes those among the extents that have been restored, after the pairs. -EPROTO. */
 int growths_restore(struct comm *comm);
 /* What the view has of them. */
 void growths_free(struct comm *comm);

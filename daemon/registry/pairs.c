@@ -16,7 +16,7 @@
 #include "registry/session.h"
 #include "registry/tenant.h"
 
-#define EXTENT_PAIRS_MIN 64u
+#define EXTENT_PAIRS_MIN 74u /* 64 rings, and the records behind them */
 #define EXTENT_PAIRS_MAX 4096u
 
 struct extent *extent_free(struct extent *extent)
@@ -57,6 +57,21 @@ static bool is_growth(const struct extent_use *use)
 	return use->kind == EXTENT_POOL || use->kind == EXTENT_WIDE;
 }
 
+static enum record_kind record_kind_of(const struct extent_use *use)
+{
+	return use->kind == EXTENT_REGION || use->kind == EXTENT_PAIRS_FIRST ? RECORD_EXTENT : RECORD_GROWTH;
+}
+
+/* Places for rings in it. */
+static uint32_t extent_rings(const struct extent *extent)
+{
+	switch (extent->use.kind) {
+	case EXTENT_PAIRS: return pair_extent_rings(extent->count);
+	case EXTENT_PAIRS_FIRST: return extent->count;
+	default: return 0;
+	}
+}
+
 static int extent_record(struct comm *comm, struct extent *extent)
 {
 	struct record_extent record = { .comm = comm->id,
@@ -74,7 +89,7 @@ static int extent_record(struct comm *comm, struct extent *extent)
 					.peer = extent->use.peer,
 					.slots = extent->use.slots };
 
-	if (is_growth(&extent->use))
+	if (record_kind_of(&extent->use) == RECORD_GROWTH)
 		return records_add(comm->registry->records, RECORD_GROWTH, &growth, &extent->record);
 	return records_add(comm->registry->records, RECORD_EXTENT, &record, &extent->record);
 }
@@ -138,12 +153,14 @@ static void extent_enter(struct comm *comm, struct extent *extent)
 static int extent_back(struct comm *comm, struct extent *extent)
 {
 	static const char *const names[] = { "hccld-comm", "hccld-pairs", "hccld-pool", "hccld-wide" };
+	/* of the others most pages are never touched here, as long as clients drive */
+	const bool is_populated = extent->use.kind == EXTENT_REGION;
 	int r;
 
 	r = memfd_new(names[extent->use.kind], extent->bytes, true, &extent->fd);
 	if (r < 0)
 		return r;
-	r = memfd_map(extent->fd, extent->bytes, true, &extent->base);
+	r = memfd_map(extent->fd, extent->bytes, is_populated, &extent->base);
 	return r < 0 ? r : extent_store(comm, extent);
 }
 
@@ -193,16 +210,18 @@ static int extent_read(struct comm *comm, enum record_kind kind, uint32_t index,
 {
 	struct records *records = comm->registry->records;
 	struct extent_use use = { 0 };
+	uint64_t ring_bytes;
 
 	if (kind == RECORD_EXTENT) {
 		const struct record_extent *record = records_get(records, kind, index);
 
-		use.kind = record->count ? EXTENT_PAIRS : EXTENT_REGION;
+		use.kind = record->count ? EXTENT_PAIRS_FIRST : EXTENT_REGION;
 		*ret_extent = extent_make(&use, record->serial, record->first, record->count, record->bytes);
 	} else {
 		const struct record_growth *record = records_get(records, kind, index);
 
-		if (record->kind != EXTENT_POOL && record->kind != EXTENT_WIDE)
+		if (record->kind != EXTENT_POOL && record->kind != EXTENT_WIDE &&
+		    (record->kind != EXTENT_PAIRS || record->slots != HCCLD_PAIR_SLOTS))
 			return -EPROTO;
 		use = (struct extent_use){ record->kind, record->source, record->peer, record->slots };
 		*ret_extent = extent_make(&use, record->serial, record->first, record->count, record->bytes);
@@ -210,10 +229,12 @@ static int extent_read(struct comm *comm, enum record_kind kind, uint32_t index,
 	if (!*ret_extent)
 		return -ENOMEM;
 	(*ret_extent)->record = index;
-	return (*ret_extent)->bytes < (*ret_extent)->count * (uint64_t)sizeof(struct pair_ring) ? -EPROTO : 0;
+	ring_bytes = use.kind == EXTENT_PAIRS_FIRST ? sizeof(struct pair_ring_first) : sizeof(struct pair_ring);
+	return (*ret_extent)->bytes < (*ret_extent)->count * ring_bytes ? -EPROTO : 0;
 }
 
-int extent_restore(struct comm *comm, enum record_kind kind, uint32_t index, int fd)
+/* From its record of @kind. Takes @fd. */
+static int extent_restore(struct comm *comm, enum record_kind kind, uint32_t index, int fd)
 {
 	CLEANUP(close_fdp) int owned_fd = fd;
 	CLEANUP(extent_freep) struct extent *extent = NULL;
@@ -235,11 +256,38 @@ int extent_restore(struct comm *comm, enum record_kind kind, uint32_t index, int
 	return 0;
 }
 
+static int extent_take(struct comm *comm, enum record_kind kind, uint32_t index, uint64_t serial)
+{
+	int fd = store_take(comm->registry->store, STORE_EXTENT, serial);
+
+	return fd < 0 ? -EPROTO : extent_restore(comm, kind, index, fd);
+}
+
+int extents_restore(struct comm *comm)
+{
+	struct records *records = comm->registry->records;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < records_limit(records, RECORD_EXTENT); i++) {
+		const struct record_extent *record = records_get(records, RECORD_EXTENT, i);
+
+		if (record && record->comm == comm->id)
+			r = extent_take(comm, RECORD_EXTENT, i, record->serial);
+	}
+	for (uint32_t i = 0; r == 0 && i < records_limit(records, RECORD_GROWTH); i++) {
+		const struct record_growth *record = records_get(records, RECORD_GROWTH, i);
+
+		if (record && record->comm == comm->id)
+			r = extent_take(comm, RECORD_GROWTH, i, record->serial);
+	}
+	return r;
+}
+
 void extent_remove(struct comm *comm, struct extent *extent)
 {
 	struct registry *registry = comm->registry;
 
-	records_remove(registry->records, is_growth(&extent->use) ? RECORD_GROWTH : RECORD_EXTENT, extent->record);
+	records_remove(registry->records, record_kind_of(&extent->use), extent->record);
 	store_remove(registry->store, STORE_EXTENT, extent->serial);
 	extent_refund(comm, extent->bytes);
 	comm->memory -= extent->bytes;
@@ -256,17 +304,23 @@ static struct extent *pairs_extent(const struct comm *comm, uint32_t index)
 	     node = node->previous) {
 		struct extent *extent = list_entry(node, struct extent, link);
 
-		if (extent->use.kind == EXTENT_PAIRS && index >= extent->first && index - extent->first < extent->count)
+		if (index >= extent->first && index - extent->first < extent_rings(extent))
 			return extent;
 	}
 	return NULL;
 }
 
-static struct pair_ring *pairs_ring(const struct comm *comm, uint32_t index)
+/* The ring with number @index is @pair's, and in @extent. */
+static void pair_publish(struct view_pair *pair, const struct extent *extent, uint32_t index)
 {
-	const struct extent *extent = pairs_extent(comm, index);
+	const uint32_t at = index - extent->first;
+	struct pair_ring_first *first = (struct pair_ring_first *)extent->base + at;
+	struct pair_ring *ring = (struct pair_ring *)extent->base + at;
 
-	return extent ? (struct pair_ring *)extent->base + (index - extent->first) : NULL;
+	pair->is_first = extent->use.kind == EXTENT_PAIRS_FIRST;
+	pair->fault = pair->is_first ? &first->fault : pair_extent_fault(extent->base, extent->count, at);
+	/* last: the engine uses it from here on */
+	atomic_store_explicit(&pair->ring, pair->is_first ? (struct pair_ring *)first : ring, memory_order_release);
 }
 
 /* The extent with the ring of the lowest number from @from on that is from or to @rank; NULL: there is no such ring. */
@@ -292,7 +346,7 @@ static struct extent *pairs_open_extent(const struct comm *comm)
 {
 	struct extent *extent = comm->newest_pairs;
 
-	return extent && comm->pair_next < extent->first + extent->count ? extent : NULL;
+	return extent && comm->pair_next < extent->first + extent_rings(extent) ? extent : NULL;
 }
 
 static bool extent_was_given(const struct extent *extent, uint32_t rank)
@@ -370,7 +424,7 @@ int pairs_open(struct comm *comm, uint32_t source, uint32_t destination)
 	if (atomic_load_explicit(&pair->ring, memory_order_relaxed))
 		return 0;
 	if (!extent) {
-		r = extent_new(comm, &(struct extent_use){ .kind = EXTENT_PAIRS }, pairs_next_bytes(comm), &extent);
+		r = extent_new(comm, &(struct extent_use){ .kind = EXTENT_PAIRS, .slots = HCCLD_PAIR_SLOTS }, pairs_next_bytes(comm), &extent);
 		if (r < 0)
 			return r;
 	}
@@ -380,8 +434,7 @@ int pairs_open(struct comm *comm, uint32_t source, uint32_t destination)
 	/* the next process finds the ring by this word: its extent is recorded already */
 	atomic_store_explicit(&directory[(uint64_t)source * size + destination], index + 1,
 			      memory_order_release);
-	/* last: the engine uses it from here on */
-	atomic_store_explicit(&pair->ring, (struct pair_ring *)extent->base + (index - extent->first), memory_order_release);
+	pair_publish(pair, extent, index);
 	return 0;
 }
 
@@ -392,17 +445,17 @@ int pairs_restore(struct comm *comm)
 
 	for (uint64_t i = 0; i < (uint64_t)size * size; i++) {
 		uint32_t word = atomic_load_explicit(&directory[i], memory_order_acquire);
-		struct pair_ring *ring;
+		const struct extent *extent;
 
 		if (!word)
 			continue;
-		ring = pairs_ring(comm, word - 1);
-		if (!ring)
+		extent = pairs_extent(comm, word - 1);
+		if (!extent)
 			return -EPROTO;
 		comm->pair_count++;
 		if (word > comm->pair_next)
 			comm->pair_next = word;
-		atomic_store_explicit(&comm->view.pairs[i].ring, ring, memory_order_release);
+		pair_publish(&comm->view.pairs[i], extent, word - 1);
 	}
 	return 0;
 }
@@ -416,7 +469,7 @@ uint64_t pairs_pending(const struct comm *comm, uint32_t source)
 		struct pair_ring *ring = atomic_load_explicit(&pair->ring, memory_order_relaxed);
 		uint64_t received, tail;
 
-		if (!ring || atomic_load_explicit(&ring->failed, memory_order_relaxed))
+		if (!ring || atomic_load_explicit(view_pair_failed(pair, ring), memory_order_relaxed))
 			continue;
 		received = atomic_load_explicit(&ring->received, memory_order_relaxed);
 		tail = atomic_load_explicit(&ring->tail, memory_order_acquire);

@@ -19,13 +19,14 @@ enum extent_kind {
 	EXTENT_PAIRS = 1,
 	EXTENT_POOL = 2,
 	EXTENT_WIDE = 3,
+	EXTENT_PAIRS_FIRST = 4, /* struct pair_ring_first, of a daemon of release 0.3 or before */
+	EXTENT_KINDS,
 };
 
 struct extent_use {
 	enum extent_kind kind;
-	/* of a pool and a wide ring */
-	uint32_t source, peer; /* peer: of a pool, which of its rank */
-	uint32_t slots;
+	uint32_t source, peer; /* of a pool and a wide ring; peer: of a pool, which of its rank */
+	uint32_t slots;	       /* of a pool, a wide ring and each pair ring */
 };
 
 struct extent {
@@ -35,7 +36,7 @@ struct extent {
 	void *base;
 	uint64_t bytes;
 	uint32_t first, count; /* pair rings, or as many as would be in its place; 0 for extent 0 */
-	uint32_t record;       /* RECORD_GROWTH of a pool and a wide ring, else RECORD_EXTENT */
+	uint32_t record;       /* RECORD_EXTENT of extent 0 and of EXTENT_PAIRS_FIRST, else RECORD_GROWTH */
 	struct extent_use use;
 	uint64_t *given; /* of a pool: bits of the ranks that have got it from this process; NULL: none */
 };
@@ -45,8 +46,8 @@ struct extent {
  * exhausted; -EUSERS: the tenant may not have more.
  */
 int extent_new(struct comm *comm, const struct extent_use *use, uint64_t bytes, struct extent **ret_extent);
-/* From its record of @kind. Takes @fd. */
-int extent_restore(struct comm *comm, enum record_kind kind, uint32_t index, int fd);
+/* The extents of one communicator, from all records. A missing descriptor: -EPROTO. */
+int extents_restore(struct comm *comm);
 /* Fills extent 0, @region, with the ranks that have joined. */
 void comm_region_write(struct comm *comm, struct comm_region *region);
 /* Out of store, records and account. */

@@ -116,7 +116,7 @@ struct record_rank {
 struct record_extent {
 	uint64_t comm, serial; /* serial names the descriptor */
 	uint64_t bytes;
-	uint32_t first, count; /* pair rings, 0 for the extent with the header */
+	uint32_t first, count; /* pair rings (struct pair_ring_first), 0 for the extent with the header */
 	_Atomic uint64_t valid;
 };
 
@@ -233,14 +233,14 @@ struct record_lazy {
 	_Atomic uint64_t valid;
 };
 
-/* An extent of a communicator with something else than pair rings. */
+/* An extent of a communicator, but for extent 0 and pair rings as release 0.3 had them. */
 struct record_growth {
 	uint64_t comm, serial; /* serial names the descriptor */
 	uint64_t bytes;
-	uint32_t first, count; /* in place of these pair rings */
+	uint32_t first, count; /* pair rings that would be in its place */
 	uint32_t kind;	       /* enum extent_kind */
-	uint32_t source, peer; /* peer: of a pool, which of its rank */
-	uint32_t slots;
+	uint32_t source, peer; /* of a pool and a wide ring; peer: of a pool, which of its rank */
+	uint32_t slots;	       /* of a pool, a wide ring and each pair ring */
 	_Atomic uint64_t valid;
 };
 

@@ -13,6 +13,8 @@ HEADERS = ["proto/ring.h", "proto/pair.h", "proto/yard.h", "proto/region.h", "da
 ENUMS = ["proto/status.h", *HEADERS]
 # have a page of their own, and may grow in it
 PAGES = {"session_region", "beacon"}
+# the name went to another struct; what there was before is known by this one
+RENAMED = {"pair_ring": "pair_ring_first"}
 # enumerators that count
 COUNTS = {"CAUSE_COUNT", "RECORD_KINDS"}
 
@@ -69,14 +71,15 @@ def enumerators(text):
     return [name for name in names if name not in COUNTS]
 
 
-def print_layout(release, program, structs, names, compiler):
-    """{what: number} as the compiler sees it in the tree @release."""
+def print_layout(release, program, structs, names, compiler, renamed):
+    """{what: number} as the compiler sees it in the tree @release, by the names of before it @renamed structs."""
     lines = [f'#include "{header}"' for header in ENUMS] + ["#include <stddef.h>", "#include <stdio.h>", "int main(void) {"]
     for struct in sorted({struct for struct, _ in structs}):
-        lines.append(f'printf("sizeof(struct {struct}) %zu\\n", sizeof(struct {struct}));')
+        lines.append(f'printf("sizeof(struct {struct}) %zu\\n", sizeof(struct {renamed.get(struct, struct)}));')
     for struct, field in structs:
-        lines.append(f'printf("{struct}.{field} %zu\\n", offsetof(struct {struct}, {field}));')
-        lines.append(f'printf("sizeof({struct}.{field}) %zu\\n", sizeof(((struct {struct} *)0)->{field}));')
+        name = renamed.get(struct, struct)
+        lines.append(f'printf("{struct}.{field} %zu\\n", offsetof(struct {name}, {field}));')
+        lines.append(f'printf("sizeof({struct}.{field}) %zu\\n", sizeof(((struct {name} *)0)->{field}));')
     lines += [f'printf("{name} %d\\n", (int){name});' for name in names]
     program.with_suffix(".c").write_text("\n".join(lines + ["return 0; }", ""]))
     result = subprocess.run([*compiler, "-std=gnu17", "-D_GNU_SOURCE", f"-I{release}", f"-I{release}/include", f"-I{release}/daemon",
@@ -95,10 +98,11 @@ def compare_layouts(old, new, directory, compiler):
         names += enumerators((old / header).read_text())
     # what ends with an array without a size has none that sizeof could tell
     structs = [(s, f) for s, f in structs if (s, f) != ("comm_region", "members")]
-    before, error = print_layout(old, directory / "layout-old", structs, names, compiler)
+    before, error = print_layout(old, directory / "layout-old", structs, names, compiler, {})
     if before is None or len(before) < 200:
         return [f"the layout of the old release: {error or len(before)}"]
-    after, error = print_layout(new, directory / "layout-new", structs, names, compiler)
+    renamed = {name: later for name, later in RENAMED.items() if later not in {struct for struct, _ in structs}}
+    after, error = print_layout(new, directory / "layout-new", structs, names, compiler, renamed)
     if after is None:
         return [f"something of the old release is gone:\n{error}"]
     grown = {f"sizeof(struct {name})" for name in PAGES if int(after[f"sizeof(struct {name})"]) <= 4096}

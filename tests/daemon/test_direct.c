@@ -28,10 +28,10 @@ TEST_TIMEOUT(extents_have_the_rings_of_the_directory, 60)
 		check_ptr(rings_find(&rings[0], &scene, 0, i));
 		check_ptr(rings_find(&rings[0], &scene, i, 0));
 	}
-	atomic_store(&rings_find(&rings[0], &scene, 0, 5)->landed, 1234);
-	atomic_store(&rings_find(&rings[0], &scene, 5, 0)->landed, 5678);
-	check_eq_uint(atomic_load(&rings_find(&rings[1], &scene, 0, 5)->landed), 1234);
-	check_eq_uint(atomic_load(&rings_find(&rings[1], &scene, 5, 0)->landed), 5678);
+	atomic_store(&rings_find(&rings[0], &scene, 0, 5)->wants, 1234);
+	atomic_store(&rings_find(&rings[0], &scene, 5, 0)->wants, 5678);
+	check_eq_uint(atomic_load(&rings_find(&rings[1], &scene, 0, 5)->wants), 1234);
+	check_eq_uint(atomic_load(&rings_find(&rings[1], &scene, 5, 0)->wants), 5678);
 	/* what it has already is not given again */
 	check(!open_pairs(&scene, 0, 0, rings[0].first[0] + rings[0].pairs[0], &again));
 	check_eq_uint(again.count, 2);
@@ -44,8 +44,8 @@ TEST_TIMEOUT(extents_have_the_rings_of_the_directory, 60)
 	check_eq_uint(again.count, rings[0].count);
 	check_eq_mem(again.first, rings[0].first, sizeof(again.first));
 	check_eq_mem(again.pairs, rings[0].pairs, sizeof(again.pairs));
-	check_eq_uint(atomic_load(&rings_find(&again, &scene, 0, 5)->landed), 1234);
-	check_eq_uint(atomic_load(&rings_find(&again, &scene, 5, 0)->landed), 5678);
+	check_eq_uint(atomic_load(&rings_find(&again, &scene, 0, 5)->wants), 1234);
+	check_eq_uint(atomic_load(&rings_find(&again, &scene, 5, 0)->wants), 5678);
 	rings_free(&again);
 	rings_free(&rings[0]);
 	rings_free(&rings[1]);

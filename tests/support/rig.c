@@ -105,6 +105,14 @@ static void rig_rank(struct rig *rig, uint32_t index, bool shared)
 	rig->comm.region->members[index].pid = 1000 + (int)index;
 }
 
+static void rig_make_pair(struct view_pair *pair)
+{
+	struct pair_ring *ring = zeroed(sizeof(*ring) + sizeof(struct fault));
+
+	pair->fault = (struct fault *)(ring + 1);
+	atomic_store(&pair->ring, ring);
+}
+
 struct rig *rig_new(uint32_t size, bool shared)
 {
 	struct rig *rig = zeroed(sizeof(*rig));
@@ -122,11 +130,27 @@ struct rig *rig_new(uint32_t size, bool shared)
 	rig->comm.pairs = calloc((size_t)size * size, sizeof(*rig->comm.pairs));
 	for (uint32_t i = 0; i < size * size; i++)
 		if (i / size != i % size)
-			atomic_store(&rig->comm.pairs[i].ring, (struct pair_ring *)zeroed(sizeof(struct pair_ring)));
+			rig_make_pair(&rig->comm.pairs[i]);
 	for (uint32_t i = 0; i < size; i++)
 		rig_rank(rig, i, shared);
 	rig_engine(rig);
 	return rig;
+}
+
+void rig_make_first(struct rig *rig)
+{
+	for (uint32_t i = 0; i < rig->size * rig->size; i++) {
+		struct view_pair *pair = &rig->comm.pairs[i];
+		struct pair_ring_first *ring;
+
+		if (!atomic_load(&pair->ring))
+			continue;
+		free(atomic_load(&pair->ring));
+		ring = zeroed(sizeof(*ring));
+		pair->fault = &ring->fault;
+		pair->is_first = true;
+		atomic_store(&pair->ring, (struct pair_ring *)ring);
+	}
 }
 
 struct rig *rig_free(struct rig *rig)
@@ -391,7 +415,7 @@ uint32_t rig_run(struct rig *rig)
 		struct engine_slice slice;
 
 		worked = false;
-		assert(++rounds < 100000);
+		assert(++rounds < HCCLD_BATCH_ITEMS_MAX / 2);
 		for (uint32_t i = 0; i < rig->size; i++)
 			if (rig->contexts[i].session && (atomic_load(rig->contexts[i].bit_word) & rig->contexts[i].bit))
 				worked |= engine_look(rig->engine, &rig->contexts[i]);

@@ -66,6 +66,8 @@ struct rig_reduce {
 /* @shared: all ranks in the context of rank 0. */
 struct rig *rig_new(uint32_t size, bool shared);
 struct rig *rig_free(struct rig *rig);
+/* All pairs get rings as a daemon of release 0.3 has made them. */
+void rig_make_first(struct rig *rig);
 /* A new executor in place of the old one, as after a crash: private state gone, contexts recovered. */
 void rig_restart(struct rig *rig);
 /* Overwrites what must be rebuilt from other words: the counters of pairs and the cursors of lanes. */
