@@ -59,6 +59,7 @@ static int config_copy(const HcclCommConfig *given, HcclCommConfig *ret_config)
 	ret_config->hcclRdmaTrafficClass = HCCL_COMM_TRAFFIC_CLASS_CONFIG_NOT_SET;
 	ret_config->hcclRdmaServiceLevel = HCCL_COMM_SERVICE_LEVEL_CONFIG_NOT_SET;
 	ret_config->hcclExecTimeOut = HCCL_COMM_EXECTIMEOUT_CONFIG_NOT_SET;
+	ret_config->hcclQos = HCCL_COMM_QOS_CONFIG_NOT_SET;
 	size = version_ends[info.version < VERSION_NEWEST ? info.version : VERSION_NEWEST];
 	memcpy(ret_config, given, size < info.size ? size : info.size);
 	return 0;
@@ -129,6 +130,14 @@ static int check_form(const char *field, const char *text, bool is_good, const c
 	return hccld_error(CAUSE_ARGUMENT, "config: %s is \"%.64s\"; expected %s", field, text, form);
 }
 
+/* HCCL checks it last. No environment variable stands for it. */
+static int check_qos(uint32_t qos)
+{
+	if (qos == HCCL_COMM_QOS_CONFIG_NOT_SET || qos <= COMM_QOS_MAX)
+		return 0;
+	return hccld_error(CAUSE_ARGUMENT, "config: hcclQos is %u, expected 0 to %u", qos, COMM_QOS_MAX);
+}
+
 /* What is shown of it, over the environment's settings; texts have been found terminated. */
 static int settings_read(const HcclCommConfig *config, struct comm_settings *settings)
 {
@@ -191,6 +200,8 @@ int hccld_comm_config_read(const HcclCommConfig *given, struct hccld_comm_config
 		r = check_strict(&config);
 	if (r == 0)
 		r = settings_read(&config, &result.settings);
+	if (r == 0)
+		r = check_qos(config.hcclQos);
 	if (r < 0)
 		return r;
 	if (config.hcclExecTimeOut >= 0)
@@ -198,6 +209,8 @@ int hccld_comm_config_read(const HcclCommConfig *given, struct hccld_comm_config
 	else if (config.hcclExecTimeOut != HCCL_COMM_EXECTIMEOUT_CONFIG_NOT_SET)
 		fprintf(stderr, "hccld: config: hcclExecTimeOut is %d, expected at least 0 (seconds); HCCL_EXEC_TIMEOUT counts\n",
 			config.hcclExecTimeOut);
+	if (config.hcclQos != HCCL_COMM_QOS_CONFIG_NOT_SET)
+		result.settings.qos = (uint8_t)(1 + config.hcclQos);
 	result.job = config.hcclJobID;
 	strcpy(result.name, config.hcclCommName);
 	strcpy(result.udi, config.hcclUdi);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "client/comm_settings.h"
 #include "client/comm_table.h"
 #include "client/drive.h"
 #include "client/environment.h"
@@ -124,7 +125,7 @@ static int join_prepare(struct join *join, struct hccld_comm_join *wish, const s
 				     &join->comm);
 }
 
-static Hccld__Control__CommSettings settings_message(const struct comm_settings *settings)
+static Hccld__Control__CommSettings settings_message(const struct comm_settings *settings, const char *soc_name)
 {
 	Hccld__Control__CommSettings message = HCCLD__CONTROL__COMM_SETTINGS__INIT;
 
@@ -135,6 +136,7 @@ static Hccld__Control__CommSettings settings_message(const struct comm_settings 
 	message.retry_count = settings->retry_count;
 	message.retry_hold_ms = settings->retry_hold_ms;
 	message.retry_interval_ms = settings->retry_interval_ms;
+	message.qos = settings->qos ? settings->qos : 1u + hccld_qos_default(soc_name);
 	return message;
 }
 
@@ -146,7 +148,7 @@ static int join_start(struct join *join, struct hccld_session *session, uint32_t
 	Hccld__Control__JoinSub sub = HCCLD__CONTROL__JOIN_SUB__INIT;
 	const struct hccld_meeting *meeting = join->wish->meeting;
 	const struct hccld_comm_config *config = &join->wish->config;
-	Hccld__Control__CommSettings settings = settings_message(&config->settings);
+	Hccld__Control__CommSettings settings = settings_message(&config->settings, session->soc_name);
 	int r;
 
 	if (!meeting) {

@@ -213,3 +213,9 @@ uint8_t hccld_deterministic(void)
 
 	return hccld_environment_deterministic(&value) ? value : atomic_load_explicit(&deterministic, memory_order_relaxed);
 }
+
+/* As documented of HcclCommConfig: 4 on Ascend 950, 6 on A2 and A3. */
+uint8_t hccld_qos_default(const char *soc_name)
+{
+	return strncmp(soc_name, "Ascend950", strlen("Ascend950")) == 0 ? 4 : COMM_QOS_DEFAULT;
+}

@@ -35,3 +35,6 @@ int hccld_strict_is_known(bool *ret_known, const char **ret_soc_name);
 /* HcclSetConfig(HCCL_DETERMINISTIC): nothing happens when the environment has the variable. */
 void hccld_deterministic_set(uint8_t value);
 uint8_t hccld_deterministic(void);
+
+/* What hcclQos is, on this kind of device, of a communicator that does not say. */
+uint8_t hccld_qos_default(const char *soc_name);

@@ -217,7 +217,7 @@ bool context_has_undone(struct view_context *context);
 /* fair.c: pure */
 void fair_add(struct view_flow **current, struct view_flow *flow);
 void fair_remove(struct view_flow **current, struct view_flow *flow);
-/* The flow whose turn it is, charged with @slice bytes; NULL if there is none. Each gets HCCLD_SLICE * weight a round. */
+/* The flow whose turn it is, charged with @slice bytes; NULL if there is none. Each gets HCCLD_SLICE / 8 * weight a round. */
 struct view_flow *fair_next(struct view_flow **current, uint64_t slice);
 /* The same among tenants. */
 void fair_share_add(struct view_share **current, struct view_share *share);

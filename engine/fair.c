@@ -34,24 +34,28 @@ void fair_remove(struct view_flow **current, struct view_flow *flow)
 	flow->deficit = 0;
 }
 
-/* One slice out of @deficit, which gets its turn's worth first if it has none. True: the turn is over. */
-static bool turn_spend(int64_t *deficit, uint32_t weight, uint64_t slice)
+/*
+ * A turn is worth @quantum bytes. False: it does not pay for the debt of the turns before, so this one is passed over. What is taken then
+ * may be more than is left: that is the next turn's debt.
+ */
+static bool turn_begin(int64_t *deficit, uint64_t quantum)
 {
-	if (*deficit <= 0) {
-		*deficit += (int64_t)HCCLD_SLICE * (weight ? weight : 1);
-		if (*deficit <= 0)
-			*deficit = HCCLD_SLICE;
-	}
-	*deficit -= (int64_t)slice;
-	return *deficit <= 0;
+	if (*deficit <= 0)
+		*deficit += (int64_t)quantum;
+	return *deficit > 0;
 }
 
+/* A debt is a slice at most, so this ends: in the eighth round at the latest. */
 struct view_flow *fair_next(struct view_flow **current, uint64_t slice)
 {
 	struct view_flow *flow = *current;
 
-	if (flow && turn_spend(&flow->deficit, flow->weight, slice))
-		*current = flow->next;
+	if (!flow)
+		return NULL;
+	while (!turn_begin(&flow->deficit, HCCLD_SLICE / 8 * (flow->weight ? flow->weight : 1)))
+		flow = flow->next;
+	flow->deficit -= (int64_t)slice;
+	*current = flow->deficit > 0 ? flow : flow->next;
 	return flow;
 }
 
@@ -87,7 +91,11 @@ struct view_share *fair_share_next(struct view_share **current, uint64_t slice)
 {
 	struct view_share *share = *current;
 
-	if (share && turn_spend(&share->deficit, share->weight, slice))
-		*current = share->next;
+	if (!share)
+		return NULL;
+	while (!turn_begin(&share->deficit, (uint64_t)HCCLD_SLICE * (share->weight ? share->weight : 1)))
+		share = share->next;
+	share->deficit -= (int64_t)slice;
+	*current = share->deficit > 0 ? share : share->next;
 	return share;
 }

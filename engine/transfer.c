@@ -66,7 +66,7 @@ void transfer_queue(struct engine *engine, struct transfer *transfer)
 		return;
 	}
 	flow->first = flow->last = transfer;
-	flow->weight = transfer->comm ? transfer->comm->weight : 1;
+	flow->weight = transfer->comm ? transfer->comm->weight : VIEW_WEIGHT_NORMAL;
 	if (!share->current)
 		fair_share_add(&engine->current, share);
 	fair_add(&share->current, flow);

@@ -53,8 +53,10 @@ struct view_flow {
 	struct transfer *first, *last;
 	struct view_flow *next, *previous;	/* circular list of the flows that have something */
 	int64_t deficit;		/* bytes */
-	uint32_t weight;		/* 0 counts as 1 */
+	uint32_t weight;		/* eighths of a slice in a round; 0 counts as 1 */
 };
+
+#define VIEW_WEIGHT_NORMAL 7u	/* of a flow: a communicator whose program does not say, copies without one */
 
 /*
  * What one tenant gets of the engine, with all its yards and communicators: a turn of steps in each pass, and a turn of slices among large
@@ -162,7 +164,7 @@ struct view_pools {
 struct view_comm {
 	uint64_t id;
 	uint32_t size;
-	uint32_t weight;		/* share of the engine among communicators; 1 = normal */
+	uint32_t weight;		/* of its flow: 1 to 8 */
 	struct view_share *share;	/* whose offers they are; NULL: nobody counts */
 	struct comm_region *region;
 	_Atomic(struct view_context *) *contexts;	/* [size] (last); on this node; engine_rank_detach() clears it */

@@ -9,6 +9,7 @@
 #include "hcclctl/json.h"
 #include "hcclctl/listing.h"
 #include "hcclctl/text.h"
+#include "proto/region.h"
 
 #define MEMBERS_SHOWN 4u /* without -v */
 
@@ -116,7 +117,7 @@ static const char *deterministic_name(uint32_t value)
 static void comm_settings(const Hccld__Control__Comm *comm, char *buffer, size_t size)
 {
 	const Hccld__Control__CommSettings *settings = comm->settings;
-	char part[32] = "", retry[96] = "";
+	char part[32] = "", retry[96] = "", qos[64] = "";
 
 	*buffer = '\0';
 	if (!settings)
@@ -129,9 +130,12 @@ static void comm_settings(const Hccld__Control__Comm *comm, char *buffer, size_t
 			 settings->retry_levels & 1, settings->retry_levels >> 1 & 1,
 			 settings->retry_levels >> 2 & 1, settings->retry_count,
 			 settings->retry_hold_ms, settings->retry_interval_ms);
-	snprintf(buffer, size, "%s%s, expansion %s, buffer %" PRIu32 " MB, deterministic %s%s",
+	if (comm->weight)
+		snprintf(qos, sizeof(qos), ", qos %" PRIu32 " (weight %" PRIu32 ")", settings->qos ? settings->qos - 1 : COMM_QOS_DEFAULT,
+			 comm->weight);
+	snprintf(buffer, size, "%s%s, expansion %s, buffer %" PRIu32 " MB, deterministic %s%s%s",
 		 comm->origin, part, expansion_name(settings->op_expansion_mode), settings->buffer_mb,
-		 deterministic_name(settings->deterministic), retry);
+		 deterministic_name(settings->deterministic), qos, retry);
 }
 
 static void comms_members(struct table *table, const Hccld__Control__Comm *comm)
@@ -184,6 +188,10 @@ static void settings_json(cJSON *object, const Hccld__Control__Comm *comm)
 	json_number(object, "retry_count", settings->retry_count);
 	json_number(object, "retry_hold_ms", settings->retry_hold_ms);
 	json_number(object, "retry_interval_ms", settings->retry_interval_ms);
+	if (comm->weight) {
+		json_number(object, "qos", settings->qos ? settings->qos - 1 : COMM_QOS_DEFAULT);
+		json_number(object, "weight", comm->weight);
+	}
 }
 
 static void comms_json(cJSON *array, const Hccld__Control__ListReply *page)

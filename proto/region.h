@@ -49,6 +49,9 @@ struct comm_member {
 static_assert(sizeof(struct comm_member) == 256, "four lines");
 static_assert(offsetof(struct comm_member, barriers) == HCCLD_CACHE_LINE, "the control thread's line is one");
 
+#define COMM_QOS_MAX 7u		/* of hcclQos: 0 to this, higher is better */
+#define COMM_QOS_DEFAULT 6u	/* if nobody says otherwise */
+
 /* What the program has set; 0 in a region of release 0.1. */
 struct comm_settings {
 	uint8_t op_expansion_mode;	/* as hcclOpExpansionMode */
@@ -57,9 +60,16 @@ struct comm_settings {
 	uint8_t retry_count;
 	uint16_t retry_hold_ms, retry_interval_ms;
 	uint32_t buffer_mb;
-	uint32_t reserved;
+	uint8_t qos;			/* 1 + hcclQos; 0: not set */
+	uint8_t reserved[3];
 };
 static_assert(sizeof(struct comm_settings) == 16, "layout");
+
+/* Of a communicator's large messages among those of its tenant. What says nothing is no worse than what says the default. */
+static inline uint32_t comm_settings_weight(const struct comm_settings *settings)
+{
+	return settings->qos && settings->qos <= 1 + COMM_QOS_MAX ? settings->qos : 1 + COMM_QOS_DEFAULT;
+}
 
 struct comm_region {
 	uint32_t magic, version;

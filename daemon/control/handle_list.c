@@ -174,8 +174,10 @@ static int list_settings(struct request *request, const struct comm *comm,
 	copy->retry_count = settings->retry_count;
 	copy->retry_hold_ms = settings->retry_hold_ms;
 	copy->retry_interval_ms = settings->retry_interval_ms;
+	copy->qos = settings->qos;
 	message->settings = copy;
 	message->parent = comm->parent;
+	message->weight = comm_settings_weight(settings);
 	message->origin = (char *)origins[comm->origin <= COMM_PART ? comm->origin : 0];
 	return 0;
 }

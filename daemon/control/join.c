@@ -398,6 +398,7 @@ static void settings_write(struct comm *comm, const Hccld__Control__CommSettings
 		.retry_hold_ms = (uint16_t)limited(settings->retry_hold_ms, UINT16_MAX),
 		.retry_interval_ms = (uint16_t)limited(settings->retry_interval_ms, UINT16_MAX),
 		.buffer_mb = settings->buffer_mb,
+		.qos = (uint8_t)limited(settings->qos, 1 + COMM_QOS_MAX),
 	};
 }
 

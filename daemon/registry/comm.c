@@ -317,7 +317,7 @@ static int comm_make_view(struct comm *comm, uint32_t size, struct comm_region *
 	}
 	comm->view = (struct view_comm){ .id = comm->id,
 					 .size = size,
-					 .weight = 1,
+					 .weight = comm_settings_weight(&comm->settings),
 					 .share = comm->quota ? &comm->quota->share : NULL,
 					 .region = region,
 					 .contexts = contexts,
@@ -497,6 +497,7 @@ static int comm_restore_ready(struct comm *comm, uint32_t size)
 	region = first->base;
 	if (region->magic != COMM_REGION_MAGIC || region->size != size)
 		return -EPROTO;
+	comm->settings = region->settings;
 	r = comm_make_view(comm, size, region);
 	if (r < 0)
 		return r;
@@ -506,7 +507,6 @@ static int comm_restore_ready(struct comm *comm, uint32_t size)
 	if (r < 0)
 		return r;
 	comm->parent = region->parent;
-	comm->settings = region->settings;
 	comm->state = COMM_READY;
 	return 0;
 }

@@ -169,7 +169,7 @@ typedef struct HcclCommConfig {
 	char hcclRetryParams[HCCL_COMM_RETRY_PARAMS_MAX_LENGTH];
 	/* Communicators of a process with the same name here share one buffer. */
 	char hcclBufferName[BUFFER_NAME_MAX_LENGTH];
-	uint32_t hcclQos;
+	uint32_t hcclQos;			/* 0 to 7, higher is better: share of the daemon's copies (hccld(7)) */
 	uint64_t hcclSymWinMaxMemSizePerRank;	/* GB of symmetric address range per rank */
 } HcclCommConfig;
 

@@ -384,7 +384,7 @@ TEST(places_outside_a_segment_are_never_touched)
 TEST(large_copies_of_two_communicators_share)
 {
 	struct rig *rig = rig_new(2, false);
-	struct view_flow *current = NULL, a = { .weight = 3 }, b = { .weight = 0 };
+	struct view_flow *current = NULL, a = { .weight = 6 }, b = { .weight = 2 };
 	uint32_t served_a = 0;
 
 	fair_add(&current, &a);
@@ -392,6 +392,15 @@ TEST(large_copies_of_two_communicators_share)
 	for (int i = 0; i < 400; i++)
 		served_a += fair_next(&current, HCCLD_SLICE) == &a;
 	check_eq_uint(served_a, 300);
+	/* short pieces, too, and never more than two rounds of the heavy one at a time */
+	for (int i = 0, run = 0; i < 3200; i++) {
+		bool is_a = fair_next(&current, HCCLD_SLICE / 8) == &a;
+
+		served_a += is_a;
+		run = is_a ? run + 1 : 0;
+		check_lt_uint(run, 13);
+	}
+	check_eq_uint(served_a, 300 + 2400);
 	fair_remove(&current, &a);
 	check_eq_ptr(fair_next(&current, HCCLD_SLICE), &b);
 	fair_remove(&current, &b);
@@ -400,6 +409,18 @@ TEST(large_copies_of_two_communicators_share)
 }
 
 /* Tenants take turns whatever the number of their communicators. */
+TEST(large_copies_of_two_tenants_share_by_weight)
+{
+	struct view_share *current = NULL, a = { .weight = 4 }, b = { .weight = 0 };
+	uint32_t served_a = 0;
+
+	fair_share_add(&current, &a);
+	fair_share_add(&current, &b);
+	for (int i = 0; i < 500; i++)
+		served_a += fair_share_next(&current, HCCLD_SLICE) == &a;
+	check_eq_uint(served_a, 400);
+}
+
 TEST(large_copies_of_two_tenants_share)
 {
 	struct view_share *current = NULL, a = { .weight = 1 }, b = { .weight = 1 };

@@ -238,6 +238,7 @@ static void some_members(struct parts *parts, Hccld__Control__JoinComm *join, ui
 static void some_settings(struct input *input, Hccld__Control__CommSettings *settings)
 {
 	settings->op_expansion_mode = (uint32_t)input_size(input);
+	settings->qos = settings->op_expansion_mode;
 	settings->deterministic = settings->buffer_mb = (uint32_t)input_size(input);
 	settings->retry_levels = settings->retry_count = (uint32_t)input_size(input);
 	settings->retry_hold_ms = settings->retry_interval_ms = (uint32_t)input_size(input);

@@ -92,11 +92,12 @@ static const struct wrong cases[] = {
 	{ 73, run_group, "barrier", NULL, HCCL_E_NOT_SUPPORT, "not between HcclGroupStart and HcclGroupEnd" },
 	{ 74, run_group, "send", NULL, HCCL_E_PARA, "EI0003" },
 	{ 75, run_suspended, NULL, NULL, HCCL_E_SUSPENDING, "call HcclCommResume first" },
+	{ 76, run_config, "qos", "8", HCCL_E_PARA, "hcclQos is 8, expected 0 to 7" },
 };
 
 static const struct wrong late_cases[] = {
-	{ 76, run_absent, "root info", NULL, HCCL_E_TIMEOUT, "1 of 20 ranks is missing: rank 7;" },
-	{ 77, run_absent, "table", NULL, HCCL_E_TIMEOUT, "and whether it read the same rank table in the same job" },
-	{ 78, run_other_table, "node-0", "node-1", HCCL_E_TIMEOUT, "1 of 20 ranks is missing: rank 7;" },
-	{ 79, run_absent_member, NULL, NULL, HCCL_E_TIMEOUT, "called HcclCreateSubCommConfig with the same rankIds and subCommId" },
+	{ 77, run_absent, "root info", NULL, HCCL_E_TIMEOUT, "1 of 20 ranks is missing: rank 7;" },
+	{ 78, run_absent, "table", NULL, HCCL_E_TIMEOUT, "and whether it read the same rank table in the same job" },
+	{ 79, run_other_table, "node-0", "node-1", HCCL_E_TIMEOUT, "1 of 20 ranks is missing: rank 7;" },
+	{ 80, run_absent_member, NULL, NULL, HCCL_E_TIMEOUT, "called HcclCreateSubCommConfig with the same rankIds and subCommId" },
 };

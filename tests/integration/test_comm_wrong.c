@@ -258,6 +258,8 @@ static void config_set(HcclCommConfig *config, const char *field, const char *va
 		config->hcclRdmaTrafficClass = number;
 	else if (strcmp(field, "level") == 0)
 		config->hcclRdmaServiceLevel = number;
+	else if (strcmp(field, "qos") == 0)
+		config->hcclQos = number;
 	else if (strcmp(field, "zero-copy") == 0)
 		config->aclGraphZeroCopyEnable = (uint8_t)number;
 	else if (strcmp(field, "name") == 0)
