@@ -164,10 +164,26 @@ bool process_has_ended(int pidfd)
 	return poll(&ended, 1, 0) > 0;
 }
 
+static bool exit_info_get(int pidfd, struct exit_info *ret_info)
+{
+	/*
+	 * The kernel looks for the status, then for the process, and answers ESRCH if that was collected in between. By then the status is
+	 * there. Kernels that do not keep it say so each time.
+	 */
+	for (int tries = 0; tries < 2; tries++) {
+		*ret_info = (struct exit_info){ .mask = EXIT_INFO_EXIT };
+		if (ioctl(pidfd, EXIT_INFO_GET, ret_info) == 0)
+			return true;
+		if (errno != ESRCH)
+			break;
+	}
+	return false;
+}
+
 int process_exit_status(int pidfd, int32_t pid, int32_t *ret_status)
 {
-	struct exit_info info = { .mask = EXIT_INFO_EXIT };
-	bool is_supported = ioctl(pidfd, EXIT_INFO_GET, &info) == 0;
+	struct exit_info info;
+	bool is_supported = exit_info_get(pidfd, &info);
 
 	if (is_supported && (info.mask & EXIT_INFO_EXIT)) {
 		*ret_status = info.exit_code;

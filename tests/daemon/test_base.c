@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps, places and texts of daemon/base. */
+/* Maps, places and texts of daemon/base, and how processes have ended. */
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/idmap.h"
+#include "base/process.h"
 #include "base/slots.h"
 #include "base/text.h"
 #include "tests/support/test.h"
@@ -156,4 +162,57 @@ TEST(text_of_others_is_cleaned)
 	/* cut between characters */
 	text_clean(buffer, 4, "ab\xc3\xbc");
 	check_eq_str(buffer, "ab");
+}
+
+struct ending {
+	int pidfd, result;
+	int32_t pid, status;
+};
+
+/* As soon as the pidfd says that it has ended. */
+static void *ask_how_it_ended(void *data)
+{
+	struct ending *ending = data;
+	struct pollfd ended = { .fd = ending->pidfd, .events = POLLIN };
+
+	poll(&ended, 1, -1);
+	do
+		ending->result = process_exit_status(ending->pidfd, ending->pid, &ending->status);
+	while (ending->result == -EAGAIN);
+	return NULL;
+}
+
+static void end_a_process(bool is_collected_first, struct ending *ret_ending)
+{
+	pthread_t thread;
+
+	ret_ending->pid = fork();
+	if (ret_ending->pid == 0) {
+		usleep(200);
+		_exit(3);
+	}
+	ret_ending->pidfd = (int)syscall(SYS_pidfd_open, ret_ending->pid, 0);
+	check_ge_int(ret_ending->pidfd, 0);
+	if (is_collected_first)
+		check_eq_int(waitpid(ret_ending->pid, NULL, 0), ret_ending->pid);
+	check_eq_int(pthread_create(&thread, NULL, ask_how_it_ended, ret_ending), 0);
+	if (!is_collected_first)
+		check_eq_int(waitpid(ret_ending->pid, NULL, 0), ret_ending->pid);
+	check_eq_int(pthread_join(thread, NULL), 0);
+	close(ret_ending->pidfd);
+}
+
+/* Its parent collects it at the same moment. */
+TEST(how_a_process_has_ended_is_not_lost)
+{
+	struct ending ending;
+
+	end_a_process(true, &ending);
+	if (ending.result == -ENOENT)
+		return; /* before Linux 6.15 */
+	for (int i = 0; i < 2000; i++) {
+		end_a_process(false, &ending);
+		check_eq_int(ending.result, 0);
+		check_eq_int(ending.status, 3 << 8);
+	}
 }
