@@ -19,6 +19,7 @@
 #include "client/segment.h"
 #include "client/slab.h"
 #include "client/strict.h"
+#include "client/table.h"
 #include "proto/limits.h"
 
 #define SIZE_LIMIT (UINT64_C(1) << 45) /* below what the daemon takes for nonsense */
@@ -28,7 +29,7 @@
 static struct freed {
 	uint64_t start, bytes;
 	uint8_t extra; /* of `bytes`: nobody had asked for them */
-} last_freed[FREED_MAX];
+} last_freed[FREED_MAX] HCCLD_TABLE;
 static uint32_t freed_count;
 
 static _Atomic bool any_is_shared; /* has hccld_buffer_share() ever marked something? */

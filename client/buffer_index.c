@@ -17,19 +17,20 @@
 #include "client/error.h"
 #include "client/mapping.h"
 #include "client/slab.h"
+#include "client/table.h"
 #include "proto/limits.h"
 
 #define LOOKS_MAX 10000 /* of a signal handler: the thread that changes the index may be the one that it has interrupted */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static struct record records[RECORDS_MAX];
+static struct record records[RECORDS_MAX] HCCLD_TABLE;
 static uint32_t record_count; /* that were ever used */
 static struct record *spare_records;
 
 static _Atomic uint32_t version;
 static _Atomic uint32_t order_count;
-static _Atomic uint16_t order[RECORDS_MAX]; /* records by address */
+static _Atomic uint16_t order[RECORDS_MAX] HCCLD_TABLE; /* records by address */
 static_assert(RECORDS_MAX <= 65536, "a record number fits");
 
 static void index_change_begin(void)

@@ -19,6 +19,7 @@
 #include "client/error.h"
 #include "client/revoke.h"
 #include "client/share.h"
+#include "client/table.h"
 #include "proto/channel.h"
 #include "proto/notify.h"
 
@@ -28,8 +29,8 @@
 #define GENERATION_MASK 0xffffffffull
 #define NO_PLACE 0xffffffffu
 
-static struct hccld_channel channels[HCCLD_CHANNELS_PER_SESSION];
-static uint32_t next_free[HCCLD_CHANNELS_PER_SESSION];
+static struct hccld_channel channels[HCCLD_CHANNELS_PER_SESSION] HCCLD_TABLE;
+static uint32_t next_free[HCCLD_CHANNELS_PER_SESSION] HCCLD_TABLE;
 static uint32_t first_free = NO_PLACE, used_count; /* places from used_count on were never used */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint32_t network_count; /* published, and not mapped */

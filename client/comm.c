@@ -29,6 +29,7 @@
 #include "client/rank_graph.h"
 #include "client/registration.h"
 #include "client/stream.h"
+#include "client/table.h"
 #include "client/thread.h"
 #include "proto/cleanup.h"
 #include "proto/control.pb-c.h"
@@ -42,8 +43,8 @@
 #define NO_PLACE 0xffffffffu
 #define LEAVE_ATTEMPTS 1000	/* of a ms each: a thread that has its answer has seen it by then */
 
-static struct hccld_comm comms[HCCLD_RANKS_PER_SESSION];
-static uint32_t next_free[HCCLD_RANKS_PER_SESSION];
+static struct hccld_comm comms[HCCLD_RANKS_PER_SESSION] HCCLD_TABLE;
+static uint32_t next_free[HCCLD_RANKS_PER_SESSION] HCCLD_TABLE;
 static uint32_t first_free = NO_PLACE, used_count;	/* places from used_count on were never used */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -10,6 +10,7 @@
 #include "client/device.h"
 #include "client/error.h"
 #include "client/stream.h"
+#include "client/table.h"
 
 #define CONTEXTS 4096u
 
@@ -22,7 +23,7 @@ struct made {
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of taking and giving entries */
-static struct made entries[CONTEXTS];
+static struct made entries[CONTEXTS] HCCLD_TABLE;
 static uint32_t next_entry;
 static uint64_t last_serial;
 

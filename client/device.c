@@ -19,17 +19,18 @@
 #include "client/notify.h"
 #include "client/share.h"
 #include "client/stream.h"
+#include "client/table.h"
 #include "client/thread.h"
 #include "client/virtual.h"
 
 struct device {
-	struct hccld_context context;
 	bool busy; /* a thread opens or closes the context */
+	struct hccld_context context;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
-static struct device devices[HCCLD_DEVICES_MAX]; /* by the program's number */
+static struct device devices[HCCLD_DEVICES_MAX] HCCLD_TABLE; /* by the program's number */
 static uint32_t visible[HCCLD_DEVICES_MAX];
 static uint32_t visible_count;
 static _Atomic bool visible_known;

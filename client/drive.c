@@ -9,13 +9,14 @@
 #include "client/handover.h"
 #include "client/mapping.h"
 #include "client/strict.h"
+#include "client/table.h"
 #include "engine/view.h"
 #include "proto/feature.h"
 
 #define SUBMIT_BUDGET 65536u	/* bytes that a submit copies itself: some microseconds */
 #define SUBMIT_ROUNDS 16
 
-struct direct_process hccld_drive_process;
+struct direct_process hccld_drive_process HCCLD_TABLE;
 pthread_mutex_t hccld_drive_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hccld_context *contexts[HCCLD_DEVICES_MAX]; /* with hccld_drive_mutex; open ones, by logical device */
 

@@ -15,6 +15,7 @@
 #include "client/error.h"
 #include "client/event_place.h"
 #include "client/stream.h"
+#include "client/table.h"
 #include "proto/feature.h"
 
 #define WAITS_KEPT 4u	 /* for hccld_event_query_waits(): the newest */
@@ -32,7 +33,7 @@ struct hccld_event {
 	struct hccld_event *next; /* free entries */
 };
 
-static struct hccld_event events[EVENTS_MAX];
+static struct hccld_event events[EVENTS_MAX] HCCLD_TABLE;
 /* Of all that follows. Lock order: a stream's `submitting`, then this. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hccld_event *free_first, *free_last;

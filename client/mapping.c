@@ -5,6 +5,7 @@
  */
 #include "client/mapping.h"
 
+#include "client/table.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,21 +13,21 @@
 #include <unistd.h>
 
 #define GUARDED_MAX 8192u /* an eighth of the mappings that a process can have, with the usual vm.max_map_count */
-#define BUCKETS 4096u
+#define BUCKETS 1024u
 #define NONE 0u
 
 /* Places of the table, by number from 1 on. */
 static struct {
 	uintptr_t base;
 	uint16_t next;
-} places[GUARDED_MAX + 1];
-static uint16_t buckets[BUCKETS];
+} places[GUARDED_MAX + 1] HCCLD_TABLE;
+static uint16_t buckets[BUCKETS] HCCLD_TABLE;
 static uint16_t first_spare, used_count;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static uint16_t *bucket_of(uintptr_t base)
 {
-	return &buckets[((uint64_t)base >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+	return &buckets[((uint64_t)base >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 54];
 }
 
 /* False: there are as many as there may be. */

@@ -17,6 +17,7 @@
 #include "client/share_request.h"
 #include "client/stream.h"
 #include "client/stream_state.h"
+#include "client/table.h"
 #include "proto/feature.h"
 
 #define HANDLES_SPARE 256u /* free entries that a destroyed handle stays unknown for */
@@ -37,7 +38,7 @@ struct hccld_notify {
 	struct hccld_notify *next; /* free entries; or `leaving` */
 };
 
-static struct hccld_notify notifies[NOTIFIES_MAX];
+static struct hccld_notify notifies[NOTIFIES_MAX] HCCLD_TABLE;
 /* Of all that follows. Lock order: a stream's `submitting` is not taken with it. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct hccld_notify *free_first, *free_last;

@@ -10,11 +10,12 @@
 #include "acl/acl_rt.h"
 #include "client/device.h"
 #include "client/error.h"
+#include "client/table.h"
 
 #define LIMIT_TYPES 2u
 
 static _Atomic uint32_t limits[HCCLD_DEVICES_MAX][LIMIT_TYPES];	   /* 0: none */
-static _Atomic bool peers[HCCLD_DEVICES_MAX][HCCLD_DEVICES_MAX]; /* by the program's numbers */
+static _Atomic bool peers[HCCLD_DEVICES_MAX][HCCLD_DEVICES_MAX] HCCLD_TABLE; /* by the program's numbers */
 
 static uint32_t processors(void)
 {

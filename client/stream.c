@@ -15,15 +15,16 @@
 #include "client/drive.h"
 #include "client/error.h"
 #include "client/hostfunc.h"
+#include "client/table.h"
 
 #define HANDLES 8192u
 
-static struct hccld_stream streams[HANDLES];
+static struct hccld_stream streams[HANDLES] HCCLD_TABLE;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static uint32_t next_handle;
 static uint64_t serial;
-static struct hccld_stream *by_place[HCCLD_STREAMS_PER_SESSION];
+static struct hccld_stream *by_place[HCCLD_STREAMS_PER_SESSION] HCCLD_TABLE;
 static uint32_t place_limit; /* places below it may be in use */
 
 /* ---- handles ---- */

@@ -5,13 +5,14 @@
 
 #include "client/error.h"
 #include "client/stream.h"
+#include "client/table.h"
 #include "proto/channel.h"
 
 #define PINS (THREAD_ALIVE - 1)
 #define HANDLE_MARK 0x5448ull /* top 16 bits: no address of a program looks like this */
 #define GENERATION_MASK 0xffffffffull
 
-struct hccld_thread hccld_thread_places[THREAD_PLACES];
+struct hccld_thread hccld_thread_places[THREAD_PLACES] HCCLD_TABLE;
 uint32_t hccld_thread_limit;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 

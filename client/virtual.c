@@ -22,6 +22,7 @@
 #include "client/registration.h"
 #include "client/revoke.h"
 #include "client/strict.h"
+#include "client/table.h"
 
 #define PAGE 4096u
 #define ALIGNMENT (UINT64_C(2) << 20)
@@ -60,7 +61,7 @@ struct range {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct range *ranges;
 static _Atomic uint32_t range_count; /* changes with `mutex`; read without it: none is the usual case */
-static struct physical physicals[HANDLES];
+static struct physical physicals[HANDLES] HCCLD_TABLE;
 static uint32_t next_handle, handle_limit; /* below: may be in use */
 
 /* ---- ranges ---- */

@@ -14,7 +14,7 @@
  * What other executors need is in shared memory whenever the context is left: numbers and cursors of items, words of pairs. The order of
  * stores to a pair is that of proto/pair.h; between two stores nobody takes over, because the death of a client ends its tasks.
  *
- * Threads. Fields of struct direct_context below `intruders` belong to who has the context in state CLIENT, or to who has called
+ * Threads. Fields of struct direct_context from `state` to `wish` belong to who has the context in state CLIENT, or to who has called
  * direct_intrude(): that keeps all threads of the process from driving it.
  */
 #pragma once
@@ -116,9 +116,6 @@ struct direct_context {
 	const struct beacon *beacon;
 	int event_fd;
 	struct direct_process *process;
-	/* streams; entries below `ring_limit` may be set, and are looked at without ownership, too */
-	_Atomic uint32_t ring_limit;
-	_Atomic(struct stream_ring *) rings[HCCLD_STREAMS_PER_SESSION];
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint32_t intruders;
 	_Atomic uint32_t scanners;	/* threads that look at tables though they have left the context */
 	/* see above */
@@ -129,6 +126,9 @@ struct direct_context {
 	bool is_thorough;		/* this pass looks at the words of members, too */
 	uint64_t budget;		/* bytes that this pass may still copy */
 	struct direct_wish wish;
+	/* streams; entries below `ring_limit` may be set, and are looked at without ownership, too. Last: few are used */
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint32_t ring_limit;
+	_Atomic(struct stream_ring *) rings[HCCLD_STREAMS_PER_SESSION];
 };
 
 /* ---- for who submits or waits ---- */
