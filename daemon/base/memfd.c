@@ -17,6 +17,7 @@
 #include "base/memory_group.h"
 #include "base/process.h"
 #include "proto/cleanup.h"
+#include "proto/clock.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -42,8 +43,32 @@ static int memfd_failed(const char *call, const char *name)
 	return -error;
 }
 
+/*
+ * One look at the group takes 30 system calls, and a process that starts needs some six small regions. So a look that found that much more
+ * than was asked for is good for as much, for a moment.
+ */
+#define CREDIT (INT64_C(4) << 20)
+#define CREDIT_NS UINT64_C(20000000)
+
 /* What is being backed right now: the account of the group may not show it yet. */
 static _Atomic uint64_t in_progress;
+static _Atomic uint64_t credit_until_ns;
+static _Atomic int64_t credit;
+
+static bool credit_take(uint64_t bytes)
+{
+	if (bytes >= LARGE || clock_now_ns() >= atomic_load(&credit_until_ns))
+		return false;
+	return atomic_fetch_sub(&credit, (int64_t)bytes) >= (int64_t)bytes;
+}
+
+static void credit_give(uint64_t spare)
+{
+	if (spare < CREDIT)
+		return;
+	atomic_store(&credit, CREDIT);
+	atomic_store(&credit_until_ns, clock_now_ns() + CREDIT_NS);
+}
 
 /* Where a control group has no room the kernel does not refuse: it kills us, and would again when we are asked again. */
 static bool group_has_room(uint64_t wanted, uint64_t bytes)
@@ -52,10 +77,14 @@ static bool group_has_room(uint64_t wanted, uint64_t bytes)
 	uint64_t reserve = bytes >= LARGE ? RESERVE_OF_LARGE : RESERVE, available;
 	struct memory_group group;
 
+	if (credit_take(bytes))
+		return true;
 	memory_group_self(&group);
 	available = memory_group_available(&group);
-	if (available >= reserve && wanted <= available - reserve)
+	if (available >= reserve && wanted <= available - reserve) {
+		credit_give(available - reserve - wanted);
 		return true;
+	}
 	log_event(LOG_LEVEL_WARNING, &refused,
 		  "the control group of hccld may take %" PRIu64 " MiB more, %" PRIu64 " are kept for itself: no %" PRIu64
 		  " KiB for a region",
