@@ -142,8 +142,8 @@ struct view_pair {
 	_Atomic(struct pair_ring *) ring;	/* (last) */
 	struct fault *fault;			/* the record of its failure */
 	bool is_first;				/* `ring` is a struct pair_ring_first */
-	struct transfer *transfer;		/* [engine] the receive that is being copied */
 	bool type_warned;			/* [engine] */
+	struct transfer *transfer;		/* [engine] the receive that is being copied */
 	uint64_t pending;			/* [engine] bytes of its offers that count as pending */
 	_Atomic(struct pair_wide *) wide;	/* (last) NULL: it has none */
 };

@@ -5,14 +5,34 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bits.h"
+
+#define ROOM_MIN 1024u
+
+/* So that @index has a bit. */
+static int slots_grow(struct slots *slots, uint32_t index)
+{
+	uint32_t room = slots->room < ROOM_MIN / 2 ? ROOM_MIN : slots->room * 2;
+	uint64_t *words;
+
+	if (index < slots->room)
+		return 0;
+	room = room > index ? (room + 63) / 64 * 64 : (index / 64 + 1) * 64;
+	words = realloc(slots->words, room / 8);
+	if (!words)
+		return -ENOMEM;
+	memset(words + slots->room / 64, 0, (room - slots->room) / 8);
+	slots->words = words;
+	slots->room = room;
+	return 0;
+}
 
 int slots_init(struct slots *slots, uint32_t count)
 {
 	*slots = (struct slots){ .count = count };
-	slots->words = calloc((count + 63) / 64, sizeof(uint64_t));
-	return slots->words ? 0 : -ENOMEM;
+	return slots_grow(slots, 0);
 }
 
 void slots_deinit(struct slots *slots)
@@ -23,15 +43,18 @@ void slots_deinit(struct slots *slots)
 
 bool slots_is_taken(const struct slots *slots, uint32_t index)
 {
-	return bits_get(slots->words, index);
+	return index < slots->room && bits_get(slots->words, index);
 }
 
 static int slots_take_from(struct slots *slots, uint32_t i, uint32_t *ret_index)
 {
+	int r;
+
 	if (slots->used == slots->count)
 		return -ENOSPC;
 	/* at least one is free: ends */
 	while (slots_is_taken(slots, i)) {
+		/* it is taken, so there is a word */
 		if (i % 64 == 0 && slots->words[i / 64] == UINT64_MAX)
 			i += 64;
 		else
@@ -39,6 +62,9 @@ static int slots_take_from(struct slots *slots, uint32_t i, uint32_t *ret_index)
 		if (i >= slots->count)
 			i = 0;
 	}
+	r = slots_grow(slots, i);
+	if (r < 0)
+		return r;
 	bits_set(slots->words, i);
 	slots->used++;
 	*ret_index = i;
@@ -63,10 +89,15 @@ int slots_take_lowest(struct slots *slots, uint32_t *ret_index)
 
 int slots_take_at(struct slots *slots, uint32_t index)
 {
+	int r;
+
 	if (index >= slots->count)
 		return -EINVAL;
 	if (slots_is_taken(slots, index))
 		return -EBUSY;
+	r = slots_grow(slots, index);
+	if (r < 0)
+		return r;
 	bits_set(slots->words, index);
 	slots->used++;
 	if (index >= slots->next)

@@ -11,10 +11,11 @@
 
 struct slots {
 	uint64_t *words;
+	uint32_t room; /* bits that there are in `words`: those behind them are 0. Grows */
 	uint32_t count, used, next;
 };
 
-int slots_init(struct slots *slots, uint32_t count); /* -ENOMEM */
+int slots_init(struct slots *slots, uint32_t count); /* -ENOMEM, as all that take */
 void slots_deinit(struct slots *slots);
 /* -ENOSPC: all taken. */
 int slots_take(struct slots *slots, uint32_t *ret_index);

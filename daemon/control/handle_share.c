@@ -280,7 +280,7 @@ int handle_list_lost(struct request *request)
 		return -ENOMEM;
 	/* the cursor is a place, counted from 1 */
 	for (uint64_t i = after; i < HCCLD_SEGMENTS_PER_SESSION; i++) {
-		const struct segment *segment = session->segments[i];
+		const struct segment *segment = session->places[i].segment;
 
 		if (!segment || !segment->is_lost || segment->is_closing)
 			continue;

@@ -308,7 +308,7 @@ static bool list_imports_of(struct page *page, const struct session *session)
 	uint32_t seen = 0;
 
 	for (uint32_t i = 0; seen < session->segment_slots.used && i < HCCLD_SEGMENTS_PER_SESSION; i++) {
-		const struct segment *import = session->segments[i];
+		const struct segment *import = session->places[i].segment;
 		Hccld__Control__Import *message;
 
 		seen += import != NULL;

@@ -170,7 +170,7 @@ static Hccld__Control__Resource *list_holder(struct request *request, const stru
 static bool list_ranks_of(struct page *page, const struct session *session)
 {
 	for (uint32_t i = 0; session->rank_slots.used && i < HCCLD_RANKS_PER_SESSION; i++) {
-		const struct rank *rank = session->ranks[i];
+		const struct rank *rank = session->places[i].rank;
 		uint64_t cursor = holder_cursor(session, i + 1);
 		Hccld__Control__Resource *message;
 		struct amounts amounts;

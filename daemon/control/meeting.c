@@ -354,7 +354,7 @@ struct rank *meeting_again(struct request *request)
 	if (!session->is_restored)
 		return NULL;
 	for (uint32_t i = 0; i < HCCLD_RANKS_PER_SESSION; i++) {
-		struct rank *rank = session->ranks[i];
+		struct rank *rank = session->places[i].rank;
 
 		if (rank && !rank->is_closing && rank->request == request->message->id)
 			return rank;

@@ -337,7 +337,7 @@ static void rank_publish(struct rank *rank)
 	struct comm *comm = rank->comm;
 	struct view_rank *view = &rank->session->view.ranks[VIEW_INDEX(rank->handle)];
 
-	rank->session->ranks[VIEW_INDEX(rank->handle)] = rank;
+	rank->session->places[VIEW_INDEX(rank->handle)].rank = rank;
 	list_append(&rank->context->ranks, &rank->link);
 	comm->ranks[rank->rank] = rank;
 	comm->rank_count++;
@@ -397,7 +397,7 @@ static void rank_discard(struct rank *rank)
 	assert(list_is_empty(&rank->registrations) && list_is_empty(&rank->channels));
 	session->quota->ranks--;
 	records_remove(rank->comm->registry->records, RECORD_RANK, rank->record);
-	session->ranks[VIEW_INDEX(rank->handle)] = NULL;
+	session->places[VIEW_INDEX(rank->handle)].rank = NULL;
 	slots_give(&session->rank_slots, VIEW_INDEX(rank->handle));
 	list_remove(&rank->link);
 	free(rank);

@@ -204,7 +204,7 @@ static int stream_publish(struct context *context, uint32_t index, uint32_t reco
 	stream->record = record;
 	stream->ring = session_stream(context->session->view.region, index);
 	list_append(&context->streams, &stream->link);
-	context->session->streams[index] = stream;
+	context->session->places[index].stream = stream;
 	context->session->registry->stream_count++;
 	context->session->registry->devices[context->device].streams++;
 	/* the lowest place: the engine looks at all below the limit */
@@ -339,7 +339,7 @@ void stream_remove(struct stream *stream)
 
 	cores_give(stream);
 	records_remove(session->registry->records, RECORD_STREAM, stream->record);
-	session->streams[stream->index] = NULL;
+	session->places[stream->index].stream = NULL;
 	slots_give(&session->stream_slots, stream->index);
 	stream_refund(session);
 	session->registry->stream_count--;

@@ -25,7 +25,7 @@ static struct session *owner_of(const struct segment *segment)
 /* The rank of a buffer, also one that is closing; NULL: it is gone. */
 static struct rank *rank_of(const struct segment *segment)
 {
-	struct rank *rank = owner_of(segment)->ranks[VIEW_INDEX(segment->rank)];
+	struct rank *rank = owner_of(segment)->places[VIEW_INDEX(segment->rank)].rank;
 
 	return rank && rank->handle == segment->rank ? rank : NULL;
 }

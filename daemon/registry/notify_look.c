@@ -187,8 +187,8 @@ void notifies_look(struct session *session)
 		if (context_at(session, device))
 			look_start(session->contexts[device]);
 	for (uint32_t i = 0; i < HCCLD_STREAMS_PER_SESSION; i++)
-		if (session->streams[i])
-			mark_ring(session, session->streams[i]->ring);
+		if (session->places[i].stream)
+			mark_ring(session, session->places[i].stream->ring);
 	for (uint32_t device = 0; device < device_count; device++)
 		if (context_at(session, device))
 			look_decide(session->contexts[device]);

@@ -306,9 +306,11 @@ static int records_load(struct records *records)
 		r = slots_init(&records->slots[kind], kinds[kind].count);
 		if (r < 0)
 			return r;
-		for (uint32_t i = 0; i < used; i++)
+		for (uint32_t i = 0; r == 0 && i < used; i++)
 			if (*record_valid(records, kind, i) == RECORD_VALID)
-				slots_take_at(&records->slots[kind], i);
+				r = slots_take_at(&records->slots[kind], i);
+		if (r < 0)
+			return r;
 		records->backed[kind] = step_up((uint64_t)used * kinds[kind].size);
 	}
 	return 0;

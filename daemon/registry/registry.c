@@ -259,7 +259,7 @@ bool registry_has_work(const struct registry *registry)
 {
 	list_for_each(struct session, session, &registry->sessions, link) {
 		for (uint32_t i = 0; !session->is_ending && i < HCCLD_STREAMS_PER_SESSION; i++) {
-			const struct stream *stream = session->streams[i];
+			const struct stream *stream = session->places[i].stream;
 
 			if (stream && !stream->is_closing &&
 			    atomic_load_explicit(&stream->ring->completed, memory_order_acquire) !=

@@ -120,7 +120,7 @@ void segment_publish(struct segment *segment)
 						 segment->offset :
 					 NULL;
 
-	session->segments[index] = segment;
+	session->places[index].segment = segment;
 	list_append(&segment->context->segments, &segment->link);
 	view->base = base;
 	view->size = segment->memory.bytes;
@@ -373,7 +373,7 @@ void segment_remove(struct segment *segment)
 		session_refund(session, segment_device(segment->context, segment->kind), segment->charged);
 		session_give(session, QUOTA_DESCRIPTORS, 1);
 	}
-	session->segments[index] = NULL;
+	session->places[index].segment = NULL;
 	slots_give(&session->segment_slots, index);
 	list_remove(&segment->link);
 	free(segment->tag);

@@ -25,10 +25,9 @@
 struct session_tables {
 	struct view_segment view_segments[HCCLD_SEGMENTS_PER_SESSION];
 	struct view_rank view_ranks[HCCLD_RANKS_PER_SESSION];
-	struct segment *segments[HCCLD_SEGMENTS_PER_SESSION];
-	struct rank *ranks[HCCLD_RANKS_PER_SESSION];
-	struct stream *streams[HCCLD_STREAMS_PER_SESSION];
+	struct session_place places[HCCLD_SEGMENTS_PER_SESSION];
 };
+static_assert(HCCLD_SEGMENTS_PER_SESSION >= HCCLD_RANKS_PER_SESSION && HCCLD_SEGMENTS_PER_SESSION >= HCCLD_STREAMS_PER_SESSION, "enough places");
 
 static void session_give_all(struct session *session)
 {
@@ -79,9 +78,7 @@ static int session_make_tables(struct session *session)
 	tables = base;
 	session->view.segments = tables->view_segments;
 	session->view.ranks = tables->view_ranks;
-	session->segments = tables->segments;
-	session->ranks = tables->ranks;
-	session->streams = tables->streams;
+	session->places = tables->places;
 	r = slots_init(&session->stream_slots, HCCLD_STREAMS_PER_SESSION);
 	if (r < 0)
 		return r;
@@ -371,7 +368,7 @@ struct segment *session_segment(struct session *session, uint64_t id)
 
 	if (VIEW_INDEX(id) >= HCCLD_SEGMENTS_PER_SESSION)
 		return NULL;
-	segment = session->segments[VIEW_INDEX(id)];
+	segment = session->places[VIEW_INDEX(id)].segment;
 	return segment && segment->id == id && !segment->is_closing ? segment : NULL;
 }
 
@@ -381,7 +378,7 @@ struct rank *session_rank(struct session *session, uint64_t handle)
 
 	if (VIEW_INDEX(handle) >= HCCLD_RANKS_PER_SESSION)
 		return NULL;
-	rank = session->ranks[VIEW_INDEX(handle)];
+	rank = session->places[VIEW_INDEX(handle)].rank;
 	return rank && rank->handle == handle && !rank->is_closing ? rank : NULL;
 }
 
@@ -391,7 +388,7 @@ struct stream *session_stream_at(struct session *session, uint32_t index)
 
 	if (index >= HCCLD_STREAMS_PER_SESSION)
 		return NULL;
-	stream = session->streams[index];
+	stream = session->places[index].stream;
 	return stream && !stream->is_closing ? stream : NULL;
 }
 

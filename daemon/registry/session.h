@@ -25,6 +25,13 @@ struct segment;
 struct stream;
 struct tenant;
 
+/* One table, as in each the first few are used. */
+struct session_place {
+	struct stream *stream;	 /* by place in the region */
+	struct segment *segment; /* by VIEW_INDEX() of its id */
+	struct rank *rank;	 /* by VIEW_INDEX() of its handle */
+};
+
 struct session {
 	struct list link; /* in registry->sessions until session_remove() */
 	struct registry *registry;
@@ -39,9 +46,7 @@ struct session {
 	uint32_t record;
 	int region_fd;
 	struct context *contexts[HCCLD_DEVICES_MAX]; /* by device; closing ones are not here */
-	struct stream **streams;		     /* by place in the region */
-	struct segment **segments;		     /* by VIEW_INDEX() of their id */
-	struct rank **ranks;			     /* by VIEW_INDEX() of their handle */
+	struct session_place *places;
 	struct slots stream_slots, segment_slots, rank_slots;
 	struct holder *holders; /* per device, then host memory */
 	struct list joiners;	/* joins that wait for other ranks */
