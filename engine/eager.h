@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "engine/point.h"
 #include "proto/pair.h"
 
 /* One pool, as it is mapped here. What a client can write of it is read once and judged. */
@@ -63,8 +64,10 @@ static inline void eager_fill(const struct eager_place *at, uint32_t slot, uint3
 
 	/* nobody takes it for that of another pair meanwhile */
 	atomic_store_explicit(&head->number, 0, memory_order_release);
+	CRASH_POINT(133);
 	atomic_store_explicit(&head->peer, peer, memory_order_release);
 	memcpy(eager_payload(at, slot), from, bytes);
+	CRASH_POINT(134);
 	atomic_store_explicit(&head->number, number, memory_order_release);
 	offer->where = OFFER_EAGER;
 	offer->place = at->place + eager_payload_offset(at->slot_count, slot);

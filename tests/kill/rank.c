@@ -4,9 +4,12 @@
  *   rank FILE ROUNDS EXPECT [K|held]   RANK_ID, RANK_SIZE, DEVICE_ID from the environment; rank 0 writes the root info to FILE
  * EXPECT: "ok": all rounds must pass with the right bytes (exit status 0). "held": the last one begins when standard input ends.
  *         "death K": some operation must fail with 507057 and name rank K within 2 s of the last success (exit status 0).
+ *         "survives K POINT": rank K dies at POINT (tests/kill/points.c) if it gets there; the others are told as above, and go on without it in
+ *         a communicator of their own. Rounds are of many kinds: with copies within the rank, naps, work that is left to the engine.
  *         "any": rounds may fail with a named error of ours; wrong bytes never (exit status 0, or 3 after an error).
  * Messages are of 8 B to 3 MiB; a byte of every page is checked, and the ends.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +69,10 @@ static void root_info(const char *path, HcclRootInfo *root)
 
 static const uint64_t sizes[] = { 8, 4096, 70000, 3u << 20, 40, 65536 };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+static const uint64_t varied_sizes[] = { 8, 300, 40, 4096, 70000, 8, 40000 };
+#define VARIED_SIZES (sizeof(varied_sizes) / sizeof(varied_sizes[0]))
+#define GO_ON_ROUNDS 20u
+#define COPIED 1024u
 #define AREA (4u << 20)
 
 static unsigned char pattern(uint32_t source, uint32_t destination, uint64_t round, uint64_t at)
@@ -88,11 +95,26 @@ static void fill(unsigned char *data, uint64_t bytes, uint32_t destination, uint
 		data[at] = pattern(rank, destination, round, at);
 }
 
+static bool is_varied;
+
+/* What makes threads sleep, and leave contexts to the engine. A result code. */
+static int vary(aclrtStream stream, unsigned char *send, unsigned char *receive, bool is_submitted)
+{
+	uint32_t dice = (uint32_t)rand() % 16;
+	unsigned char *from = send + rank * (uint64_t)AREA, *to = receive + rank * (uint64_t)AREA;
+
+	if (!is_varied)
+		return 0;
+	if (dice < 4)
+		usleep(is_submitted ? 1500 : dice * 100);
+	return is_submitted ? 0 : (int)aclrtMemcpyAsync(to, COPIED, from, COPIED, ACL_MEMCPY_DEVICE_TO_DEVICE, stream);
+}
+
 /* One round; a result code of ours, 0 if all bytes are right. */
 static int exchange(HcclComm comm, aclrtStream stream, unsigned char *send, unsigned char *receive, uint64_t round)
 {
 	HcclSendRecvItem items[64];
-	uint64_t bytes = sizes[round % SIZES], bad = 0;
+	uint64_t bytes = is_varied ? varied_sizes[round % VARIED_SIZES] : sizes[round % SIZES], bad = 0;
 	uint32_t n = 0;
 	int r;
 
@@ -103,7 +125,12 @@ static int exchange(HcclComm comm, aclrtStream stream, unsigned char *send, unsi
 		items[n++] = (HcclSendRecvItem){ HCCL_SEND, send + to * (uint64_t)AREA, bytes, HCCL_DATA_TYPE_INT8, to };
 		items[n++] = (HcclSendRecvItem){ HCCL_RECV, receive + from * (uint64_t)AREA, bytes, HCCL_DATA_TYPE_INT8, from };
 	}
-	r = HcclBatchSendRecv(items, n, comm, stream);
+	memset(send + rank * (uint64_t)AREA, (int)round, COPIED);
+	r = vary(stream, send, receive, false);
+	if (r == 0)
+		r = HcclBatchSendRecv(items, n, comm, stream);
+	if (r == 0)
+		r = vary(stream, send, receive, true);
 	if (r)
 		return r;
 	r = aclrtSynchronizeStream(stream);
@@ -112,6 +139,8 @@ static int exchange(HcclComm comm, aclrtStream stream, unsigned char *send, unsi
 	for (uint32_t from = 0; from < size; from++)
 		if (from != rank)
 			bad += check_bytes(receive + from * (uint64_t)AREA, bytes, from, round);
+	if (is_varied)
+		bad += memcmp(receive + rank * (uint64_t)AREA, send + rank * (uint64_t)AREA, COPIED) != 0;
 	if (bad) {
 		void *more;
 
@@ -125,12 +154,52 @@ static int exchange(HcclComm comm, aclrtStream stream, unsigned char *send, unsi
 	return 0;
 }
 
+/* Who is left has a communicator of its own. */
+static void go_on(const char *path, uint32_t dead, aclrtStream stream, unsigned char *send, unsigned char *receive)
+{
+	char next[4096];
+	HcclRootInfo root;
+	HcclComm comm = NULL;
+
+	snprintf(next, sizeof(next), "%s.next", path);
+	rank -= rank > dead;
+	size--;
+	root_info(next, &root);
+	CHECK(HcclCommInitRootInfo(size, &root, rank, &comm));
+	for (uint32_t round = 0; round < GO_ON_ROUNDS; round++)
+		CHECK(exchange(comm, stream, send, receive, round));
+	CHECK(HcclCommDestroy(comm));
+}
+
 static void read_to_end(void)
 {
 	char byte;
 
 	while (read(STDIN_FILENO, &byte, 1) > 0)
 		;
+}
+
+/* The rounds have ended with @r, @ms after the last one: the exit status, 0 if that was expected, -1 if there is more to do. */
+static int judge(int r, uint64_t round, double ms, const char *expect, const char *dead)
+{
+	const char *text = aclGetRecentErrMsg();
+	char wanted[32];
+
+	if (!r)
+		return strcmp(expect, "death") == 0 ? 7 : 0;
+	fprintf(stderr, "rank %u: round %llu: error %d after %.0f ms: %s\n", rank, (unsigned long long)round, r, ms,
+		text ? text : "(no text)");
+	if (!text)
+		return 4;
+	if (strcmp(expect, "any") == 0)
+		return 3;
+	if ((strcmp(expect, "death") != 0 && !is_varied) || !dead)
+		return 5;
+	snprintf(wanted, sizeof(wanted), "rank %s", dead);
+	/* the first cause: the killed rank. A peer that gave up because of it may be reported too, never instead of it. */
+	if (r != 507057 || ms > 2500 || !strstr(text, wanted))
+		return 6;
+	return is_varied ? -1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -140,7 +209,6 @@ int main(int argc, char **argv)
 	HcclComm comm = NULL;
 	aclrtStream stream = NULL;
 	HcclRootInfo root;
-	char wanted[32] = "";
 	double last;
 	int r = 0;
 
@@ -149,6 +217,8 @@ int main(int argc, char **argv)
 	rank = (uint32_t)atoi(getenv("RANK_ID"));
 	size = (uint32_t)atoi(getenv("RANK_SIZE"));
 	rounds = strtoull(argv[2], NULL, 10);
+	is_varied = strcmp(argv[3], "survives") == 0 && argc > 5;
+	srand(rank + (unsigned int)rounds);
 	CHECK(aclInit(NULL));
 	CHECK(aclrtSetDevice(atoi(getenv("DEVICE_ID"))));
 	root_info(argv[1], &root);
@@ -158,6 +228,8 @@ int main(int argc, char **argv)
 	CHECK(aclrtMalloc(&receive, size * (size_t)AREA, ACL_MEM_MALLOC_HUGE_FIRST));
 	CHECK(HcclBarrier(comm, stream));
 	CHECK(aclrtSynchronizeStream(stream));
+	if (is_varied && rank == (uint32_t)atoi(argv[4]))
+		setenv("HCCLD_CRASH_POINT", argv[5], 1);
 	printf("ready\n");
 	fflush(stdout);
 	last = now();
@@ -169,26 +241,17 @@ int main(int argc, char **argv)
 			break;
 		last = now();
 	}
-	if (r) {
-		const char *text = aclGetRecentErrMsg();
-
-		fprintf(stderr, "rank %u: round %llu: error %d after %.0f ms: %s\n", rank, (unsigned long long)round, r,
-			(now() - last) * 1000, text ? text : "(no text)");
-		if (!text)
-			return 4;
-		if (strcmp(argv[3], "any") == 0)
-			return 3;
-		if (strcmp(argv[3], "death") != 0 || argc < 5)
-			return 5;
-		snprintf(wanted, sizeof(wanted), "rank %s", argv[4]);
-		/* the first cause: the killed rank. A peer that gave up because of it may be reported too, never instead of it. */
-		if (r != 507057 || now() - last > 2.5 || !strstr(text, wanted))
-			return 6;
-	} else if (strcmp(argv[3], "death") == 0) {
-		return 7;
+	r = judge(r, round, (now() - last) * 1000, argv[3], argc > 4 ? argv[4] : NULL);
+	if (r > 0)
+		return r;
+	if (r < 0) {
+		CHECK(HcclCommDestroy(comm));
+		comm = NULL;
+		go_on(argv[1], (uint32_t)atoi(argv[4]), stream, send, receive);
 	}
 	CHECK(aclrtDestroyStream(stream));
-	CHECK(HcclCommDestroy(comm));
+	if (comm)
+		CHECK(HcclCommDestroy(comm));
 	CHECK(aclrtFree(send));
 	CHECK(aclrtFree(receive));
 	CHECK(aclrtResetDevice(atoi(getenv("DEVICE_ID"))));
