@@ -46,10 +46,13 @@ static void engine_tell(const struct direct_context *context, const struct direc
 {
 	uint32_t awake;
 
-	if (!(atomic_load_explicit(bell->bit_word, memory_order_relaxed) & bell->bit) && KEEPS(TELL_BIT))
+	if (!(atomic_load(bell->bit_word) & bell->bit) && KEEPS(TELL_BIT))
 		atomic_fetch_or(bell->bit_word, bell->bit);
-	else if (is_patient)
-		/* the engine has not slept since it was set; before it clears it, it looks at the state once more, and sees ours (R10) */
+	else if (is_patient && atomic_load(&context->beacon->awake) != BEACON_ASLEEP)
+		/*
+		 * An engine that is awake looks at a bit that is set, and before it clears it, at the state once more: it sees ours (R10). If it
+		 * went to sleep before the bit was set, of which R2 may have told a sleeper only, it is seen asleep: all of it is seq_cst.
+		 */
 		return;
 	CRASH_POINT(101);
 	/* the engine stores `awake`, fences, reads the bits (R10) */
@@ -296,7 +299,7 @@ static uint64_t state_store(struct direct_context *context, enum context_state k
 	if (KEEPS(LEAVE_FENCE))
 		atomic_thread_fence(memory_order_seq_cst);
 	CRASH_POINT(113);
-	return state;
+	return KEEPS(OWN_WORD) ? state : context->state;
 }
 
 static void mark_heads(const struct direct_context *context)
@@ -348,7 +351,7 @@ bool direct_sleep(struct direct_context *context, bool (*is_over)(const void *ar
 	if (!KEEPS(NEWS_FIRST))
 		news = atomic_load(&words->news);
 	/* another thread of this process may have driven meanwhile: it did what we wait for before it looked at `sleepers` */
-	if (is_left && (!KEEPS(SLEEP_CHECK) || !is_over(arg)))
+	if (is_left && !is_over(arg))
 		syscall(SYS_futex, &words->news, FUTEX_WAIT, news, &timeout, NULL, 0);
 	CRASH_POINT(115);
 	atomic_fetch_sub(&words->sleepers, 1);

@@ -205,6 +205,8 @@ static bool send_issue(struct work *work, struct direct_peer *peer, struct item 
 				break;
 			/* its reader has it: asked for some offers ahead */
 			__builtin_prefetch(pair_slot(ring, peer->wide_out, last + 1 + OFFERS_AHEAD), 1);
+			if (!KEEPS(OFFER_FIRST))
+				atomic_store_explicit(&ring->tail, last + 1, memory_order_release);
 			offered = offer_write(work, item, peer, last + 1);
 			if (offered != OFFERED)
 				break;

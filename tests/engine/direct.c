@@ -4,8 +4,10 @@
  * thread, which drives what they leave; so that ThreadSanitizer sees both sides of every word. A context changes hands at each submit, each
  * wait, each sleep, each head that the clients decline (barriers, large messages). There are no time-outs that could hide a lost wake-up:
  * one hangs, and the test's time limit says so.
- *   direct [ROUNDS] [RANKS] [ITEMS] [BYTES] [HELPERS]   HELPERS: threads per rank which copy on another stream of the same context
- * Prints rounds, how often contexts were taken, and failures; every byte is checked.
+ *   direct [ROUNDS] [RANKS] [ITEMS] [BYTES] [HELPERS] [CHANGES]   HELPERS: threads per rank which copy on another stream of the same context
+ * CHANGES: so often at least contexts must have changed hands. Now and then a thread submits and makes no further call until its task is
+ * done, and all take a nap, so that the engine goes to sleep. Prints rounds, how often contexts were taken, and failures; every byte is
+ * checked, and that a context has one owner.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -18,25 +20,21 @@
 #include "client/handover.h"
 #include "engine/direct.h"
 #include "scheduler/scheduler.h"
+#include "tests/engine/direct_client.h"
 #include "tests/support/rig.h"
 
 #define SLEEP_NS 100000000000ull
 #define COPY_BYTES 256u
+#define NAP_US 12000	/* what the engine's patience for clients is less than */
+#define NAP_ROUNDS 256u
 
-static uint32_t rounds = 2000, ranks = 4, items = 3, bytes = 8, helpers;
+static uint32_t rounds = 2000, ranks = 4, items = 3, bytes = 8, helpers, changes;
 static struct rig *rig;
 static struct beacon beacon;
 static int event_fd;
 static _Atomic uint32_t failures;
 static _Atomic uint64_t taken, declined, slept;
 
-struct client {
-	struct direct_process process;
-	struct direct_context direct;
-	struct direct_rank rank;
-	struct direct_peer peers[RIG_RANKS_MAX];
-	struct direct_segment mapped[RIG_RANKS_MAX];
-};
 static struct client *clients[RIG_RANKS_MAX];
 
 static void notify(void *data)
@@ -51,44 +49,6 @@ static void liar(void *data, uint64_t session, const char *what)
 
 static void type_mismatch(void *data, uint64_t comm, uint32_t source, uint32_t destination, uint8_t source_type, uint8_t destination_type)
 {
-}
-
-static struct client *client_new(uint32_t index)
-{
-	struct client *client = aligned_alloc(HCCLD_CACHE_LINE, (sizeof(*client) + 63) / 64 * 64);
-	struct rig_rank *me = &rig->ranks[index];
-
-	memset(client, 0, sizeof(*client));
-	client->direct.bell.words = me->context->words;
-	client->direct.bell.bit_word = me->context->bit_word;
-	client->direct.bell.bit = me->context->bit;
-	client->direct.beacon = &beacon;
-	client->direct.event_fd = event_fd;
-	client->direct.process = &client->process;
-	for (uint32_t s = 0; s < RIG_STREAMS; s++)
-		direct_add_ring(&client->direct, me->streams[s]);
-	client->process.segments[VIEW_INDEX(me->segment)].base = me->memory;
-	client->process.segments[VIEW_INDEX(me->segment)].size = RIG_MEMORY;
-	atomic_store(&client->process.segments[VIEW_INDEX(me->segment)].id, me->segment);
-	client->rank = (struct direct_rank){ .handle = me->handle, .region = rig->comm.region, .rank = index, .size = ranks, .peers = client->peers };
-	atomic_store(&client->process.ranks[VIEW_INDEX(me->handle)], &client->rank);
-	for (uint32_t i = 0; i < ranks; i++) {
-		struct rig_rank *peer = &rig->ranks[i];
-
-		client->peers[i].bell.words = peer->context->words;
-		client->peers[i].bell.bit_word = peer->context->bit_word;
-		client->peers[i].bell.bit = peer->context->bit;
-		if (i == index)
-			continue;
-		client->peers[i].out = rig_pair(rig, index, i);
-		client->peers[i].in = rig_pair(rig, i, index);
-		client->mapped[i].base = peer->memory;
-		client->mapped[i].size = RIG_MEMORY;
-		atomic_store(&client->mapped[i].id, peer->segment);
-		client->peers[i].mapped = &client->mapped[i];
-		client->peers[i].mapped_count = 1;
-	}
-	return client;
 }
 
 /* ---- what client/drive.c and client/wait.c do ---- */
@@ -111,11 +71,33 @@ static bool is_over_or_free(const void *arg)
 	return is_over(arg) || direct_may_take(&((const struct aim *)arg)->client->direct);
 }
 
+static void own(struct client *client)
+{
+	if (atomic_exchange(&client->owned, true) || atomic_load(&client->intruded)) {
+		fprintf(stderr, "a context has two owners, or one while its tables are changed\n");
+		failures++;
+	}
+}
+
+static bool take(struct client *client)
+{
+	if (!direct_take(&client->direct))
+		return false;
+	own(client);
+	taken++;
+	return true;
+}
+
+static void leave(struct client *client, enum direct_left left)
+{
+	atomic_store(&client->owned, false);
+	direct_leave(&client->direct, left);
+}
+
 static void submitted(struct client *client, const struct hccld_handover *handover, uint32_t dice)
 {
-	if (dice % 5 && direct_take(&client->direct)) {
-		taken++;
-		direct_leave(&client->direct, direct_pass(&client->direct, dice % 3 ? 65536 : 0, false));
+	if (dice % 5 && take(client)) {
+		leave(client, direct_pass(&client->direct, dice % 3 ? 65536 : 0, false));
 	} else {
 		hccld_handover_tell(handover);
 	}
@@ -126,7 +108,6 @@ static void drive(struct aim *aim, uint32_t spins)
 	struct direct_context *direct = &aim->client->direct;
 	enum direct_left left;
 
-	taken++;
 	for (;;) {
 		left = direct_pass(direct, DIRECT_BUDGET_ALL, spins % 2);
 		if (is_over(aim) || left == DIRECT_DECLINED || atomic_load(&direct->intruders))
@@ -137,22 +118,27 @@ static void drive(struct aim *aim, uint32_t spins)
 			continue;
 		}
 		slept++;
+		atomic_store(&aim->client->owned, false);
 		if (direct_sleep(direct, is_over, aim, SLEEP_NS, &left)) {
 			direct_wake_up(direct);
 			return;
 		}
+		own(aim->client);
 		if (left == DIRECT_DECLINED || is_over(aim))
 			break;
 		spins = 3;
 	}
 	declined += left == DIRECT_DECLINED;
-	direct_leave(direct, left);
+	leave(aim->client, left);
 }
 
 static void wait_for(struct aim *aim, const struct hccld_handover *handover, unsigned int *seed)
 {
+	/* what is submitted is done without a call */
+	for (bool is_lazy = rand_r(seed) % 32 == 0; is_lazy && !is_over(aim);)
+		usleep(100);
 	while (!is_over(aim)) {
-		if (rand_r(seed) % 8 && direct_take(&aim->client->direct)) {
+		if (rand_r(seed) % 8 && take(aim->client)) {
 			drive(aim, rand_r(seed) % 4 ? (uint32_t)rand_r(seed) % 32 : 0);
 			continue;
 		}
@@ -208,6 +194,8 @@ static void *rank_main(void *arg)
 		}
 		aim.target = atomic_load(&me->streams[0]->tail);
 		wait_for(&aim, &handover, &seed);
+		if (round % NAP_ROUNDS == 0)
+			usleep(NAP_US);
 		for (uint32_t from = 0; from < ranks; from++)
 			for (uint32_t i = 0; from != rank && i < items; i++)
 				for (uint32_t b = 0; b < bytes; b += bytes > 64 ? bytes - 1 : 1)
@@ -248,8 +236,10 @@ static void *intruder_main(void *arg)
 
 	for (uint32_t i = 0; !atomic_load(stop); i++) {
 		direct_intrude(&clients[i % ranks]->direct);
+		atomic_store(&clients[i % ranks]->intruded, true);
 		direct_remove_ring(&clients[i % ranks]->direct, rig->ranks[i % ranks].streams[1]);
 		direct_add_ring(&clients[i % ranks]->direct, rig->ranks[i % ranks].streams[1]);
+		atomic_store(&clients[i % ranks]->intruded, false);
 		direct_retreat(&clients[i % ranks]->direct);
 		usleep(200);
 	}
@@ -265,7 +255,7 @@ static int run(struct scheduler *scheduler)
 	if (scheduler_start(scheduler) < 0)
 		return 2;
 	for (uint32_t i = 0; i < ranks; i++)
-		clients[i] = client_new(i);
+		clients[i] = client_new(rig, i, &beacon, event_fd);
 	for (uint32_t i = 0; i < ranks; i++) {
 		pthread_create(&threads[i], NULL, rank_main, (void *)(uintptr_t)i);
 		if (helpers)
@@ -286,10 +276,11 @@ int main(int argc, char **argv)
 {
 	struct scheduler_options options = { .beacon = &beacon, .notify = notify, .liar = liar, .type_mismatch = type_mismatch,
 					     .copy_threads = 1 };
-	uint32_t *numbers[] = { &rounds, &ranks, &items, &bytes, &helpers };
+	uint32_t *numbers[] = { &rounds, &ranks, &items, &bytes, &helpers, &changes };
 	struct scheduler *scheduler;
+	uint64_t changed = 0;
 
-	for (int i = 1; i < argc && i <= 5; i++)
+	for (int i = 1; i < argc && i <= 6; i++)
 		*numbers[i - 1] = (uint32_t)atoi(argv[i]);
 	if (ranks < 2 || ranks > RIG_RANKS_MAX || 2 * items * (ranks - 1) > 62 ||
 	    (uint64_t)ranks * items * ((bytes + 63u) & ~63u) > RIG_MEMORY / 2 - COPY_BYTES)
@@ -299,9 +290,11 @@ int main(int argc, char **argv)
 	atomic_store(&beacon.local_path, PATH_DIRECT);
 	if (event_fd < 0 || scheduler_new(&options, &scheduler) < 0 || run(scheduler))
 		return 2;
-	printf("%u rounds of %u ranks, %u items of %u bytes: taken %llu times, declined %llu, slept %llu, %u failures\n", rounds, ranks, items,
-	       bytes, (unsigned long long)taken, (unsigned long long)declined, (unsigned long long)slept, failures);
+	for (uint32_t i = 0; i < ranks; i++)
+		changed += atomic_load(&rig->contexts[i].words->state) >> 8;
+	printf("%u rounds of %u ranks, %u items of %u bytes: %llu changes of hands, taken %llu times, declined %llu, slept %llu, %u failures\n", rounds, ranks, items,
+	       bytes, (unsigned long long)changed, (unsigned long long)taken, (unsigned long long)declined, (unsigned long long)slept, failures);
 	rig_free(rig);
 	close(event_fd);
-	return failures != 0 || taken == 0;
+	return failures != 0 || taken == 0 || changed < changes;
 }

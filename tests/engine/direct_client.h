@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process of one rank of a rig, with its executor. */
+#pragma once
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/direct.h"
+#include "tests/support/rig.h"
+
+struct client {
+	struct direct_process process;
+	struct direct_context direct;
+	struct direct_rank rank;
+	struct direct_peer peers[RIG_RANKS_MAX];
+	struct direct_segment mapped[RIG_RANKS_MAX];
+	_Atomic bool owned, intruded;	/* as the test sees it: a thread drives, another one changes tables */
+};
+
+/* free() is enough. */
+static inline struct client *client_new(struct rig *rig, uint32_t index, const struct beacon *beacon, int event_fd)
+{
+	struct client *client = aligned_alloc(HCCLD_CACHE_LINE, (sizeof(*client) + 63) / 64 * 64);
+	struct rig_rank *me = &rig->ranks[index];
+
+	memset(client, 0, sizeof(*client));
+	client->direct.bell.words = me->context->words;
+	client->direct.bell.bit_word = me->context->bit_word;
+	client->direct.bell.bit = me->context->bit;
+	client->direct.beacon = beacon;
+	client->direct.event_fd = event_fd;
+	client->direct.process = &client->process;
+	for (uint32_t s = 0; s < RIG_STREAMS; s++)
+		direct_add_ring(&client->direct, me->streams[s]);
+	client->process.segments[VIEW_INDEX(me->segment)].base = me->memory;
+	client->process.segments[VIEW_INDEX(me->segment)].size = RIG_MEMORY;
+	atomic_store(&client->process.segments[VIEW_INDEX(me->segment)].id, me->segment);
+	client->rank = (struct direct_rank){ .handle = me->handle, .region = rig->comm.region, .rank = index, .size = rig->size, .peers = client->peers,
+					      .is_full = true };
+	atomic_store(&client->process.ranks[VIEW_INDEX(me->handle)], &client->rank);
+	for (uint32_t i = 0; i < rig->size; i++) {
+		struct rig_rank *peer = &rig->ranks[i];
+
+		client->peers[i].bell.words = peer->context->words;
+		client->peers[i].bell.bit_word = peer->context->bit_word;
+		client->peers[i].bell.bit = peer->context->bit;
+		if (i == index)
+			continue;
+		client->peers[i].out = rig_pair(rig, index, i);
+		client->peers[i].in = rig_pair(rig, i, index);
+		client->mapped[i].base = peer->memory;
+		client->mapped[i].size = RIG_MEMORY;
+		atomic_store(&client->mapped[i].id, peer->segment);
+		client->peers[i].mapped = &client->mapped[i];
+		client->peers[i].mapped_count = 1;
+	}
+	return client;
+}
