@@ -24,7 +24,6 @@
 #include "proto/yielding.h"
 
 #define SPIN_NS 60000
-#define HEARTBEAT_MS 100
 #define TICK_NS 450000u		/* what is PATIENT at two looks in different ticks is ours: within a millisecond */
 #define PATROL_NS 10000000u	/* so long after the last that was PATIENT */
 #define RECOUNT_BEATS 20u	/* after clients may drive no more: threads that had been allowed to finish */

@@ -10,6 +10,9 @@
 
 #include "engine/engine.h"
 
+#ifndef HEARTBEAT_MS	/* tests take more */
+#define HEARTBEAT_MS 100
+#endif
 #define SCHEDULER_CALL_NS 200000u	/* after which a run() that has more to do ends: contexts of all wait meanwhile */
 
 struct scheduler;
