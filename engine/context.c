@@ -477,20 +477,23 @@ void context_give(struct engine *engine, struct view_context *context, uint64_t 
 
 #define CLIENT_WAIT_NS 1000000000u
 
+void engine_set_wait(struct engine *engine, struct engine_wait *wait)
+{
+	engine->wait = wait ? wait : &engine->own_wait;
+}
+
 bool engine_may_wait(struct engine *engine, const void *what)
 {
 	uint64_t now_ns = clock_now_ns();
 
-	if (engine->waits_for != what) {
-		engine->waits_for = what;
-		engine->waits_since_ns = now_ns;
-	}
-	return now_ns - engine->waits_since_ns < CLIENT_WAIT_NS;
+	if (engine->wait->what != what)
+		*engine->wait = (struct engine_wait){ .what = what, .since_ns = now_ns };
+	return now_ns - engine->wait->since_ns < CLIENT_WAIT_NS;
 }
 
 void engine_waited(struct engine *engine)
 {
-	engine->waits_for = NULL;
+	engine->wait->what = NULL;
 }
 
 /* ---- heartbeat ---- */

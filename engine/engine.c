@@ -16,6 +16,7 @@ int engine_new(const struct engine_host *host, uint32_t transfers, struct engine
 	if (!engine)
 		return -ENOMEM;
 	engine->host = *host;
+	engine->wait = &engine->own_wait;
 	engine->non_temporal_min = copy_non_temporal_min();
 	engine->pool = calloc(transfers, sizeof(*engine->pool));
 	if (!engine->pool) {
@@ -257,7 +258,7 @@ bool engine_rank_detach(struct engine *engine, struct view_rank *rank)
 
 	if (!transfers_cancel_rank(engine, rank))
 		return false;
-	if (engine->waits_for == rank)
+	if (engine->wait->what == rank)
 		engine_waited(engine);
 	for (uint32_t peer = 0; peer < comm->size; peer++) {
 		pending_drop(engine, comm, view_pair_of(comm, rank->rank, peer), UINT64_MAX);

@@ -113,6 +113,14 @@ struct engine_slice {
 	const void *lost;	/* the copier's: NULL, or the address at which memory was lost */
 };
 
+/* What a call waits for, and since when: kept between its runs. Zero at first. */
+struct engine_wait {
+	const void *what;
+	uint64_t since_ns;
+};
+/* The engine_*() that follow belong to the call that has @wait; NULL: to none. */
+void engine_set_wait(struct engine *engine, struct engine_wait *wait);
+
 /* The next slice by weighted deficit round robin; false: none. It must come back by engine_slice_done(). */
 bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice);
 /* The same, of at most @most bytes, which is HCCLD_SLICE or less. */

@@ -52,8 +52,7 @@ struct engine {
 	bool direct;				/* they may now */
 	uint32_t tick;				/* what is PATIENT in two of them is ours */
 	bool met_patient;
-	const void *waits_for;			/* what engine_may_wait() was asked about last, and since when */
-	uint64_t waits_since_ns;
+	struct engine_wait *wait, own_wait;	/* of the call that runs; that of all which have none */
 };
 
 /* One task at the head of a stream, as one visit sees it. */

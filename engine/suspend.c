@@ -202,7 +202,7 @@ bool engine_rank_suspend(struct engine *engine, struct view_rank *rank)
 	if (!transfers_cancel_rank(engine, rank))
 		return false;
 	/* not one that is being called again */
-	if (engine->waits_for != rank) {
+	if (engine->wait->what != rank) {
 		comm_forget_looks(comm);
 		engine_ring_hard(engine, comm);
 	}

@@ -109,8 +109,8 @@ int handle_free_notifies(struct request *request)
 }
 
 /*
- * On the engine thread, so that a change that a task is making is before or after it, and counts (N1, N2). Calls run in the order they are
- * made: what takes the context away comes after this one.
+ * On the engine thread, so that a change that a task is making is before or after it, and counts (N1, N2). Calls of a session run in
+ * the order they are made: what takes the context away comes after this one.
  */
 struct resetting {
 	struct scheduler_call call;
@@ -147,7 +147,7 @@ static int reset(struct request *request, struct context *context, const uint32_
 
 	if (!resetting)
 		return -ENOMEM;
-	*resetting = (struct resetting){ .call = { .run = reset_run, .done = reset_done, .arg = resetting },
+	*resetting = (struct resetting){ .call = { .run = reset_run, .done = reset_done, .arg = resetting, .line = &context->session->line },
 					 .request = request,
 					 .session = session_ref(context->session),
 					 .context = &context->view,

@@ -12,7 +12,7 @@
 #include "scheduler/scheduler.h"
 
 /*
- * Calls run in the order they are made: what takes the context or a stream of it away comes after this one, so that both outlive it.
+ * Calls of a session run in the order they are made: what takes the context or a stream of it away comes after this one, so that both outlive it.
  */
 struct ending {
 	struct scheduler_call call;
@@ -77,7 +77,7 @@ int handle_abort_tasks(struct request *request)
 	ending = calloc(1, sizeof(*ending));
 	if (!ending)
 		return -ENOMEM;
-	*ending = (struct ending){ .call = { .run = abort_run, .done = abort_done, .arg = ending },
+	*ending = (struct ending){ .call = { .run = abort_run, .done = abort_done, .arg = ending, .line = &session->line },
 				 .request = request,
 				 .session = session_ref(session),
 				 .context = &context->view,

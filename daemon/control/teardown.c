@@ -200,7 +200,7 @@ static void teardown_next(struct control *control, struct session *session)
 	}
 	teardown->call = (struct scheduler_call){ .run = teardown_run,
 						  .done = teardown_done,
-						  .arg = teardown };
+						  .arg = teardown, .line = &session->line };
 	scheduler_call(control->scheduler, &teardown->call);
 }
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/line.h"
 #include "base/list.h"
 #include "base/slots.h"
 #include "engine/view.h"
@@ -51,6 +52,7 @@ struct session {
 	struct holder *holders; /* per device, then host memory */
 	struct list joiners;	/* joins that wait for other ranks */
 	struct list teardowns;	/* control/teardown.h: one at a time */
+	struct line line;	/* of the calls about it */
 	struct list cores;	/* cores.h */
 	struct look notify_look; /* of notifies_collect() */
 	uint32_t joiner_count, root_infos;

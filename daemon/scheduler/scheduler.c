@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "scheduler/calls.h"
 #include "scheduler/copier.h"
 #include "scheduler/guard.h"
 #include "scheduler/mail.h"
@@ -27,7 +28,6 @@
 #define TICK_NS 450000u		/* what is PATIENT at two looks in different ticks is ours: within a millisecond */
 #define PATROL_NS 10000000u	/* so long after the last that was PATIENT */
 #define RECOUNT_BEATS 20u	/* after clients may drive no more: threads that had been allowed to finish */
-#define CALLS_NS 500000	/* after which streams have their turn, though more calls wait */
 #define POLL_MS 2		/* between two looks at words in memory that streams wait for */
 #define TRANSFERS 4096u
 
@@ -47,8 +47,7 @@ struct scheduler {
 	pthread_t thread;
 	bool started;
 	_Atomic(struct view_yard *) yards;	/* control pushes, the engine thread walks */
-	_Atomic(struct scheduler_call *) incoming, finished;
-	struct scheduler_call *queue, *queue_last;	/* engine thread: in order */
+	struct calls calls;
 	_Atomic bool stop;
 	_Atomic uint64_t passes;
 	struct event_ring events;
@@ -91,42 +90,12 @@ static void scheduler_type_mismatch(void *data, struct view_comm *comm, uint32_t
 	scheduler_event(data, &event);
 }
 
-/* ---- calls ---- */
-
 static bool scheduler_run_calls(struct scheduler *scheduler)
 {
-	bool worked = false;
-	struct scheduler_call *call;
-	uint64_t since_ns = 0;	/* the clock is not read for a call that comes alone */
+	bool has_finished, worked = calls_run(&scheduler->calls, scheduler->engine, &has_finished);
 
-	if (atomic_load_explicit(&scheduler->incoming, memory_order_relaxed)) {
-		call = call_take_all(&scheduler->incoming);
-		if (scheduler->queue_last)
-			scheduler->queue_last->next = call;
-		else
-			scheduler->queue = call;
-		while (call && call->next)
-			call = call->next;
-		scheduler->queue_last = call;
-	}
-	while ((call = scheduler->queue)) {
-		struct scheduler_call *next = call->next;
-
-		call->has_more = false;
-		if (!call->run(scheduler->engine, call->arg))
-			return worked | call->has_more;	/* slices are out; the others keep their order */
-		scheduler->queue = next;
-		if (!next)
-			scheduler->queue_last = NULL;
-		call_push(&scheduler->finished, call);
+	if (has_finished)
 		scheduler->options.notify(scheduler->options.data);
-		worked = true;
-		/* one client may ask for thousands at a time */
-		if (next && !since_ns)
-			since_ns = clock_now_ns();
-		else if (next && clock_now_ns() - since_ns > CALLS_NS)
-			break;
-	}
 	return worked;
 }
 
@@ -367,7 +336,7 @@ static void scheduler_drain(int fd)
 static int scheduler_sleep_ms(const struct scheduler *scheduler)
 {
 	/* a call that waits for a client is told by nobody */
-	if (scheduler->queue)
+	if (scheduler->calls.aside)
 		return 1;
 	return engine_polls(scheduler->engine) ? POLL_MS : HEARTBEAT_MS;
 }
@@ -388,7 +357,7 @@ static void scheduler_sleep(struct scheduler *scheduler, bool in_patrol)
 	atomic_store_explicit(&beacon->awake, in_patrol ? BEACON_PATROL : BEACON_ASLEEP, memory_order_relaxed);
 	/* with the barrier of whoever sets a bit: it sees how we sleep, or we see its bit */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!scheduler_bits_set(scheduler, in_patrol) && !atomic_load_explicit(&scheduler->incoming, memory_order_acquire) &&
+	if (!scheduler_bits_set(scheduler, in_patrol) && !calls_are_new(&scheduler->calls) &&
 	    !atomic_load_explicit(&scheduler->stop, memory_order_acquire) && !copier_has_done(scheduler->copier) &&
 	    atomic_load_explicit(&scheduler->wanted_path, memory_order_acquire) == scheduler->path) {
 		const struct timespec tick = { .tv_nsec = TICK_NS };
@@ -424,7 +393,7 @@ static void scheduler_tick(struct scheduler *scheduler, uint64_t now_ns)
 
 static void scheduler_rest(struct scheduler *scheduler, uint64_t now_ns)
 {
-	bool in_patrol = scheduler->patient && now_ns - scheduler->patient_ns < PATROL_NS && !scheduler->queue;
+	bool in_patrol = scheduler->patient && now_ns - scheduler->patient_ns < PATROL_NS && !scheduler->calls.aside;
 
 	scheduler->patient = in_patrol;
 	scheduler_sleep(scheduler, in_patrol);
@@ -452,7 +421,7 @@ static void *scheduler_main(void *arg)
 		}
 		if (worked)
 			continue;
-		if ((now_ns - scheduler->worked_ns < SPIN_NS || copier_is_busy(scheduler->copier) || scheduler->queue) &&
+		if ((now_ns - scheduler->worked_ns < SPIN_NS || copier_is_busy(scheduler->copier)) &&
 		    yielding_step(&scheduler->yielding, scheduler->worked_ns, now_ns))
 			continue;
 		scheduler_rest(scheduler, now_ns);
@@ -516,7 +485,7 @@ struct scheduler *scheduler_free(struct scheduler *scheduler)
 		pthread_join(scheduler->thread, NULL);
 		/* what is still asked for happens here, with the thread gone */
 		scheduler->copier = copier_free(scheduler->copier, scheduler->engine);
-		while (scheduler_run_calls(scheduler) || scheduler->queue)
+		while (scheduler_run_calls(scheduler) || !calls_are_done(&scheduler->calls))
 			;
 		scheduler_collect(scheduler);
 	}
@@ -558,7 +527,7 @@ static void scheduler_nudge(struct scheduler *scheduler)
 
 void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call)
 {
-	call_push(&scheduler->incoming, call);
+	calls_add(&scheduler->calls, call);
 	scheduler_nudge(scheduler);
 }
 
@@ -584,7 +553,7 @@ void scheduler_collect(struct scheduler *scheduler)
 
 	while (event_ring_take(&scheduler->events, &event))
 		event_deliver(scheduler, &event);
-	call = call_take_all(&scheduler->finished);
+	call = calls_collect(&scheduler->calls);
 	while (call) {
 		struct scheduler_call *next = call->next;
 

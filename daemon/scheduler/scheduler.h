@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/line.h"
 #include "engine/engine.h"
 
 #ifndef HEARTBEAT_MS	/* tests take more */
@@ -35,8 +36,11 @@ struct scheduler_call {
 	bool (*run)(struct engine *engine, void *arg);	/* engine thread; false: not yet, run again soon */
 	void (*done)(void *arg);	/* control thread, in scheduler_collect(); may free the call */
 	void *arg;
-	struct scheduler_call *next;	/* private */
+	struct line *line;	/* NULL: no other call waits for this one, nor it for others */
 	bool has_more;			/* set by run() before it says false: nothing to wait for, but the others have their turn */
+	/* private */
+	struct scheduler_call *next;
+	struct engine_wait wait;
 };
 
 /* -ENOMEM. Nothing runs until scheduler_start(): add the yards (and their contexts) of a previous process first. */
@@ -53,7 +57,7 @@ void scheduler_yard_add(struct scheduler *scheduler, struct view_yard *yard);
  * may be freed once the call is done.
  */
 void scheduler_yard_remove(struct scheduler *scheduler, struct view_yard *yard);
-/* Control thread. Calls run in the order given. */
+/* Control thread. Calls begin in the order given, but behind what their line waits for. */
 void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call);
 /* Control thread, after notify(). */
 void scheduler_collect(struct scheduler *scheduler);
