@@ -101,7 +101,7 @@ static bool scheduler_run_calls(struct scheduler *scheduler)
 
 /* ---- the thread ---- */
 
-/* The tenant of @yard has work in this pass; at the first yard of it its turn begins. */
+/* The tenant of @yard is looked at in this pass; at the first yard of it its turn begins. */
 static void share_begin(struct scheduler *scheduler, struct view_share *share)
 {
 	int64_t turn = (scheduler->crowded ? SHORT_TURN : LONG_TURN) * (int64_t)(share->weight ? share->weight : 1);
@@ -112,6 +112,12 @@ static void share_begin(struct scheduler *scheduler, struct view_share *share)
 	share->steps += turn;
 	if (share->steps > turn)
 		share->steps = turn;
+}
+
+/* Something was done for this tenant: a bit alone may be that of a context which is PATIENT, and costs nobody anything. */
+static void share_worked(struct scheduler *scheduler, struct view_share *share)
+{
+	scheduler->worked = true;
 	if (scheduler->worker != share && scheduler->worker)
 		scheduler->crowded = CROWDED_PASSES;
 	scheduler->worker = share;
@@ -137,7 +143,7 @@ static bool word_run(struct scheduler *scheduler, struct view_yard *yard, struct
 			continue;
 		}
 		if (engine_look_for(scheduler->engine, context, share->steps, &steps))
-			scheduler->worked = true;
+			share_worked(scheduler, share);
 		share->steps -= steps;
 	}
 	return true;

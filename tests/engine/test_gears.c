@@ -33,18 +33,24 @@ static void type_mismatch(void *data, uint64_t comm, uint32_t source, uint32_t d
 {
 }
 
-static void gears_start(struct gears *gears)
+static void gears_start_with(struct gears *gears, struct view_share *share)
 {
 	struct scheduler_options options = { .beacon = &gears->beacon, .notify = notify, .liar = liar, .type_mismatch = type_mismatch };
 
 	memset(gears, 0, sizeof(*gears));
 	gears->rig = rig_new(2, false);
+	gears->rig->view.share = share;
 	gears->event_fd = options.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	check(gears->event_fd >= 0);
 	check_eq_int(scheduler_new(&options, &gears->scheduler), 0);
 	scheduler_yard_add(gears->scheduler, &gears->rig->view);
 	check_eq_int(scheduler_start(gears->scheduler), 0);
 	scheduler_set_path(gears->scheduler, PATH_DIRECT);
+}
+
+static void gears_start(struct gears *gears)
+{
+	gears_start_with(gears, NULL);
 }
 
 static void gears_stop(struct gears *gears)
@@ -123,6 +129,55 @@ TEST(patrol_and_sleep)
 		WAIT_FOR(awake(&gears) == BEACON_ASLEEP);
 	}
 	gears_stop(&gears);
+}
+
+/*
+ * A tenant of which a context is PATIENT, and nothing else, takes no turns from another one. Tried again if the engine has taken that context
+ * meanwhile: then there was work.
+ */
+static bool patient_neighbour(int64_t *ret_steps)
+{
+	struct view_share shares[2] = { 0 };
+	struct rig *other = rig_new(2, false);
+	struct hccld_handover handover;
+	struct view_context *context, *patient = &other->contexts[0];
+	struct gears gears;
+	uint64_t state;
+	bool was_left_alone;
+
+	gears_start_with(&gears, &shares[0]);
+	other->view.share = &shares[1];
+	scheduler_yard_add(gears.scheduler, &other->view);
+	WAIT_FOR(atomic_load(&gears.beacon.local_path) == PATH_DIRECT);
+	context = &gears.rig->contexts[1];
+	handover = (struct hccld_handover){ context->words, context->bit_word, context->bit, &gears.beacon, gears.event_fd };
+	rig_put(other, 0, 0, (struct rig_item[]){ { ITEM_RECEIVE, 1, 0, 100, 7 } }, 1, 0);
+	state = yard_next(yard_next(atomic_load(&patient->words->state), CONTEXT_CLIENT), CONTEXT_PATIENT);
+	atomic_store(&patient->words->state, state);
+	atomic_fetch_or(patient->bit_word, patient->bit);
+	for (int i = 0; i < 10; i++) {
+		rig_put(gears.rig, 1, 0, (struct rig_item[]){ { ITEM_FILL, 8, 0, 100, 7 } }, 1, 0);
+		hccld_handover_tell(&handover);
+		for (uint64_t since = clock_now_ns(); !rig_is_done(gears.rig, 1, 0);)
+			check_lt_uint(clock_now_ns() - since, (uint64_t)LIMIT_NS);
+	}
+	was_left_alone = atomic_load(&patient->words->state) == state;
+	scheduler_free(gears.scheduler);
+	*ret_steps = shares[0].steps;
+	rig_free(gears.rig);
+	rig_free(other);
+	close(gears.event_fd);
+	return was_left_alone;
+}
+
+TEST(who_is_patient_shortens_no_turns)
+{
+	int64_t steps = 0;
+	uint32_t tries = 0;
+
+	while (!patient_neighbour(&steps))
+		check_lt_uint(++tries, 2000);
+	check_gt_int(steps, 1000);
 }
 
 /* The client is back before the second look, every time: it is never the engine's. */
