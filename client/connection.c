@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "client/error.h"
+#include "client/reply.h"
 #include "proto/cleanup.h"
 #include "proto/clock.h"
 #include "proto/feature.h"
@@ -264,8 +265,7 @@ static void take_push(struct hccld_connection *connection, const Hccld__Control_
 /* With `mutex`: gives a packet to the call it answers. */
 static void deliver(struct hccld_connection *connection, struct packet *packet, bool fds_lost)
 {
-	Hccld__Control__Reply *reply =
-		hccld__control__reply__unpack(NULL, packet->size, packet->data);
+	Hccld__Control__Reply *reply = hccld_reply_unpack(packet);
 	struct hccld_call *call = connection->calls;
 
 	while (call && reply && call->id != reply->id)
@@ -274,7 +274,7 @@ static void deliver(struct hccld_connection *connection, struct packet *packet, 
 		/* malformed, pushed, or the second answer to a request that was sent twice around a restart */
 		if (reply) {
 			take_push(connection, reply);
-			hccld__control__reply__free_unpacked(reply, NULL);
+			hccld_reply_free(reply);
 		}
 		packet_close(packet);
 		return;
@@ -426,7 +426,7 @@ int hccld_call_wait(struct hccld_connection *connection, struct hccld_call *call
 void hccld_call_end(struct hccld_call *call)
 {
 	if (call->reply)
-		hccld__control__reply__free_unpacked(call->reply, NULL);
+		hccld_reply_free(call->reply);
 	call->reply = NULL;
 	for (uint32_t i = 0; i < call->fd_count; i++)
 		if (call->fds[i] >= 0)
@@ -456,7 +456,7 @@ int hccld_connection_pushed(struct hccld_connection *connection, int timeout_ms,
 		return r < 0 && errno != EINTR ? -ENOTCONN : -ETIMEDOUT;
 	if (packet_receive(connection->fd, packet, MSG_DONTWAIT) < 0)
 		return -ENOTCONN;
-	reply = hccld__control__reply__unpack(NULL, packet->size, packet->data);
+	reply = hccld_reply_unpack(packet);
 	packet_close(packet);
 	if (!reply)
 		return -ENOTCONN;

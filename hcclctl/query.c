@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/error.h"
+#include "client/reply.h"
 #include "hcclctl/command.h"
 #include "hcclctl/late.h"
 #include "hcclctl/text.h"
@@ -103,6 +104,7 @@ int query_open(struct query **ret_query)
 	if (!query)
 		return -ENOMEM;
 	time_limit_set();
+	hccld_reply_expect(&hccld__control__reply__descriptor);
 	r = hccld_connection_new(HCCLD__CONTROL__HELLO__ROLE__TOOL, &query->hello,
 				 &query->connection);
 	time_limit_clear();
