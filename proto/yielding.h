@@ -20,10 +20,12 @@
 #define YIELDING_PAUSE_MAX_NS 640000000u
 #define YIELDING_SOON 8u	     /* pauses */
 #define YIELDING_SPIN_NS 20000u /* instead; about twice the price of a sleep and a wake-up */
+#define YIELDING_SPIN_MIN_NS 1000u /* at least: who runs on another core has answered by then */
 
 /* All zero at first. Any thread, several at a time: it is a hint, and a lost store costs nothing but time. */
 struct yielding {
 	_Atomic uint64_t not_before_ns, pause_ns;
+	_Atomic uint64_t vain_ns;	/* of YIELDING_SPIN_NS, less MIN, which have brought nothing lately */
 };
 
 static inline void yielding_was_long(struct yielding *yielding, uint64_t now_ns)
@@ -36,7 +38,22 @@ static inline void yielding_was_long(struct yielding *yielding, uint64_t now_ns)
 	else if (pause_ns < YIELDING_PAUSE_MAX_NS)
 		pause_ns *= 2;
 	atomic_store_explicit(&yielding->pause_ns, pause_ns, memory_order_relaxed);
+	atomic_store_explicit(&yielding->vain_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&yielding->not_before_ns, now_ns + pause_ns, memory_order_relaxed);
+}
+
+/*
+ * Where one waits for somebody who wants the same core, spinning is what he waits for: each time that it was in vain it is half as long,
+ * until the next pause.
+ */
+static inline bool yielding_spin(struct yielding *yielding, uint64_t spun_ns)
+{
+	uint64_t vain_ns = atomic_load_explicit(&yielding->vain_ns, memory_order_relaxed);
+
+	if (spun_ns + vain_ns < YIELDING_SPIN_NS)
+		return true;
+	atomic_store_explicit(&yielding->vain_ns, vain_ns + (YIELDING_SPIN_NS - YIELDING_SPIN_MIN_NS - vain_ns + 1) / 2, memory_order_relaxed);
+	return false;
 }
 
 /* One step of a wait that began at @since_ns; @now_ns: clock_now_ns(). False: it is time to sleep. */
@@ -46,7 +63,7 @@ static inline bool yielding_step(struct yielding *yielding, uint64_t since_ns, u
 
 	if (now_ns < atomic_load_explicit(&yielding->not_before_ns, memory_order_relaxed)) {
 		cpu_pause();
-		return now_ns - since_ns < YIELDING_SPIN_NS;
+		return yielding_spin(yielding, now_ns - since_ns);
 	}
 	sched_yield();
 	after_ns = clock_now_ns();

@@ -22,9 +22,19 @@ TEST(a_long_yield_is_followed_by_a_spin_and_sleep)
 	check(yielding_step(&yielding, now, now));
 	check(yielding_step(&yielding, now, now + YIELDING_SPIN_NS - 1));
 	check(!yielding_step(&yielding, now, now + YIELDING_SPIN_NS));
+	/* that was in vain: half as long, and half as long again */
+	check(!yielding_step(&yielding, now, now + YIELDING_SPIN_NS - 1));
+	check(yielding_step(&yielding, now, now + YIELDING_SPIN_NS / 4));
 	check(!yielding_step(&yielding, now, now + YIELDING_PAUSE_NS - 1));
+	for (int i = 0; i < 20; i++)
+		check(!yielding_step(&yielding, now, now + YIELDING_SPIN_NS - 1));
+	check(!yielding_step(&yielding, now, now + YIELDING_SPIN_MIN_NS));
+	check(yielding_step(&yielding, now, now + YIELDING_SPIN_MIN_NS - 1));
 	/* the pause is over: the next step yields, however long the wait is by then */
 	check(yielding_step(&yielding, now, now + YIELDING_PAUSE_NS));
+	/* the next pause begins as the first */
+	pause_after(&yielding, now);
+	check(yielding_step(&yielding, now, now + YIELDING_SPIN_NS - 1));
 }
 
 TEST(pauses_grow_while_it_comes_again_soon)
