@@ -287,15 +287,22 @@ static bool scheduler_copy(struct scheduler *scheduler, uint64_t most)
 }
 
 /*
- * A slice, small messages are looked at in between. While tenants share: short ones, for as long as the looks at contexts have taken since
- * @since_ns, so that neither those who copy nor those who do not get all the time.
+ * A slice, in short ones: as soon as a context is to be looked at the rest waits, for that is a small message or the end of a large one. While
+ * tenants share, one of them has bits at all times: short slices for as long as the looks at contexts have taken since @since_ns, so that
+ * neither those who copy nor those who do not get all the time.
  */
 static bool scheduler_copy_some(struct scheduler *scheduler, uint64_t since_ns)
 {
 	uint64_t looked_ns;
 
-	if (!scheduler->crowded)
-		return scheduler_copy(scheduler, HCCLD_SLICE);
+	if (!scheduler->crowded) {
+		if (!scheduler_copy(scheduler, SHORT_SLICE))
+			return false;
+		for (uint32_t i = 1; i < HCCLD_SLICE / SHORT_SLICE && !scheduler_bits_set(scheduler, true); i++)
+			if (!scheduler_copy(scheduler, SHORT_SLICE))
+				break;
+		return true;
+	}
 	looked_ns = clock_now_ns();
 	if (!scheduler_copy(scheduler, SHORT_SLICE))
 		return false;
