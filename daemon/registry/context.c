@@ -138,6 +138,11 @@ void context_close(struct context *context)
 	context->session->contexts[context->device] = NULL;
 }
 
+bool context_is_driven(const struct context *context)
+{
+	return yard_kind(atomic_load_explicit(&context->view.words->state, memory_order_relaxed)) == CONTEXT_CLIENT;
+}
+
 void context_unpublish(struct context *context)
 {
 	struct view_yard *yard = &context->session->tenant->view;

@@ -43,6 +43,8 @@ int context_new(struct session *session, uint32_t device, struct context **ret_c
 int context_restore(struct session *session, uint32_t index, struct context **ret_context);
 /* Nothing new happens in it: a new context of the same device may be made. */
 void context_close(struct context *context);
+/* A thread of its process has it just now. */
+bool context_is_driven(const struct context *context);
 /* Clears the yard's entry: on the engine thread, after engine_context_detach(). */
 void context_unpublish(struct context *context);
 /* Out of records and counts, and freed; it is empty and unpublished. Record and place stay if its session leaves a remnant. */

@@ -511,6 +511,14 @@ static void explain_peer(const struct waiting *waiting, struct text *text)
 	}
 }
 
+/* A thread of its process has its context, and nobody else copies meanwhile. */
+static bool is_driven(const struct waiting *waiting)
+{
+	const struct stream *stream = session_stream_at((struct session *)waiting->session, waiting->stream);
+
+	return stream && context_is_driven(stream->context);
+}
+
 void waiting_explain(const struct waiting *waiting, struct text *text)
 {
 	if (waiting_is_meeting(waiting)) {
@@ -524,6 +532,8 @@ void waiting_explain(const struct waiting *waiting, struct text *text)
 	}
 	if (waiting->is_posted) {
 		text_add(text, waiting->comm && !is_copy(waiting) ? "both sides are there, data is moving" : "data is moving");
+		if (is_driven(waiting))
+			add_own_stop(waiting->session->view.pid, text);
 		return;
 	}
 	explain_peer(waiting, text);

@@ -22,6 +22,7 @@
 #define LANES_WALKED_MAX 4096
 #define STEPS_PER_SESSION_MAX 65536 /* items looked at in one walk, in all streams of a session */
 #define SLOW_KERNEL_MS 1000 /* that runs so long may wait for somebody */
+#define SLOW_COPY_MS 1000 /* the same of a receiver that copies */
 #define STOP_LOOKS_MAX 256 /* at processes, whether they are stopped, in one walk */
 #define NONE UINT32_MAX
 
@@ -418,6 +419,17 @@ static bool walk_meeting(struct walk *walk, const struct head *head)
 	return walk->found(walk->data, &waiting);
 }
 
+/* Both sides are there, but the receiver's process copies itself, and is stopped meanwhile. Looks at /proc. */
+static bool receiver_is_stopped(struct walk *walk, const struct waiting *waiting)
+{
+	const struct rank *peer = waiting->comm->ranks[waiting->peer];
+
+	if (!peer || waiting->age_ms < SLOW_COPY_MS || walk->stop_looks == STOP_LOOKS_MAX || !context_is_driven(peer->context))
+		return false;
+	walk->stop_looks++;
+	return process_is_stopped(waiting->peer_pid);
+}
+
 static bool walk_lane(struct walk *walk, const struct head *head, const struct item *lane,
 		      uint32_t ordinal)
 {
@@ -437,7 +449,8 @@ static bool walk_lane(struct walk *walk, const struct head *head, const struct i
 	} else if (waiting.comm && item.peer < waiting.comm->view.size) {
 		waiting.peer = item.peer;
 		waiting.peer_pid = waiting_member_pid(waiting.comm, item.peer);
-		waiting.is_posted = item_is_posted(&item, head_pair(head, item.kind, item.peer));
+		waiting.is_posted = item_is_posted(&item, head_pair(head, item.kind, item.peer)) &&
+				    !(item.kind == ITEM_SEND && receiver_is_stopped(walk, &waiting));
 		waiting.is_held = item_is_held(&item, head);
 	} else {
 		return true; /* nonsense: the engine deals with it */

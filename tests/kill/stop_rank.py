@@ -78,7 +78,7 @@ def main():
     parser.add_argument("hccld")
     parser.add_argument("hcclctl")
     parser.add_argument("program")
-    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--seed", type=int, default=None)
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
