@@ -21,7 +21,7 @@ static struct {
 	uintptr_t base;
 	uint16_t next;
 } places[GUARDED_MAX + 1] HCCLD_TABLE;
-static uint16_t buckets[BUCKETS] HCCLD_TABLE;
+static uint16_t buckets[BUCKETS];
 static uint16_t first_spare, used_count;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
