@@ -19,12 +19,18 @@ struct eager_place {
 	uint32_t cursor;		/* where the next search begins */
 };
 
-/* How many offers may be in flight before offer @number. */
+/* How many offers may be in flight, the newest being @number. */
 static inline uint64_t pair_room(const struct pair_ring *ring, uint64_t number)
 {
 	uint64_t wide_from = atomic_load_explicit(&ring->wide_from, memory_order_relaxed);
 
 	return wide_from && number >= wide_from ? HCCLD_PAIR_WIDE_SLOTS : HCCLD_PAIR_SLOTS;
+}
+
+/* P8: may it be written? What is above the tail is what an executor that ended has not offered. */
+static inline bool slot_is_over(const struct pair_offer *slot, uint64_t received, uint64_t tail)
+{
+	return slot->number + (slot->where == OFFER_PACKED ? slot->count - 1u : 0) <= received || slot->number > tail;
 }
 
 /* The slot of offer @number. @wide may be NULL: none is mapped; NULL then, if it is there. */
@@ -35,6 +41,22 @@ static inline struct pair_offer *pair_slot(struct pair_ring *ring, struct pair_w
 	if (__builtin_expect(!wide_from || number < wide_from, 1))
 		return &ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
 	return wide ? &wide->slots[(number - 1) % HCCLD_PAIR_WIDE_SLOTS] : NULL;
+}
+
+/*
+ * P8: a copy of offer @number + @k, which @slot has as one of several, as if it had a slot of its own: inline. False: it has not. Somebody else can
+ * write the slot: the copy is to be judged.
+ */
+static inline bool offer_unpack(const struct pair_offer *slot, uint64_t number, uint64_t k, struct pair_offer *ret_offer)
+{
+	memcpy(ret_offer, slot, sizeof(*ret_offer));
+	if (ret_offer->number != number || ret_offer->where != OFFER_PACKED || ret_offer->count <= k ||
+	    ret_offer->bytes > HCCLD_INLINE_MAX / (k + 1))
+		return false;
+	memmove(ret_offer->payload, ret_offer->payload + k * ret_offer->bytes, ret_offer->bytes);
+	ret_offer->number = number + k;
+	ret_offer->where = OFFER_INLINE;
+	return true;
 }
 
 /* P7. @ring: of the pair that the head names; NULL: not known here. */

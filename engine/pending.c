@@ -19,7 +19,7 @@ uint64_t pending_bytes(const struct view_pair *pair, struct pair_ring *ring, uin
 	uint64_t count = last - first + 1 < slots ? last - first + 1 : slots;
 
 	for (uint64_t i = 0; i < count; i++)
-		bytes += view_pair_offer(pair, ring, first + i)->bytes;
+		bytes += view_pair_bytes(pair, ring, first + i);
 	return bytes;
 }
 

@@ -24,7 +24,7 @@ void engine_crash_point(int point);
 	/* engine/direct.c */                                                                                                            \
 	X(RING_FENCE) X(RING_CAS) X(RING_BIT) X(RING_HELD) X(RING_TRUSTS_SLEEP) X(TELL_BIT) X(TELL_FENCE) X(TELL_AWAKE)                  \
 	X(TAKE_HELD) X(TAKE_INTRUDED) X(ASLEEP) X(LEAVE_FENCE) X(OWN_WORD) X(LEAVE_RESCAN) X(SLEEP_RESCAN) X(NEWS_FIRST) X(LEFT_BEHIND) \
-	/* engine/direct_lane.c */                                                                                                       \
+	/* engine/direct_send.c, direct_receive.c */                                                                                      \
 	X(COMMIT_FAILED) X(COMMIT_REVOKED) X(COMMIT_ABORT) X(COMMIT_MEMBER) X(COMMIT_RETIRED) X(OFFER_FIRST)                             \
 	/* engine/context.c */                                                                                                           \
 	X(ENGINE_RING_FENCE) X(ENGINE_RING_BIT) X(ENGINE_LOOK_AGAIN) X(ENGINE_RESCAN) X(ENGINE_FENCE) X(ENGINE_BIT_EARLY) X(BIT_RECHECK) \

@@ -156,7 +156,7 @@ static void run_pull(struct lane *lane, struct run *run, struct item *item)
 	struct pair_offer *offer = &run->offer;
 
 	/* the source's process may be able to write the slot: judge the copy */
-	memcpy(offer, view_pair_offer(lane->pair, lane->ring, run->last + 1), sizeof(*offer));
+	view_offer_read(lane->pair, lane->ring, run->last + 1, offer);
 	if (offer->number != run->last + 1 || (offer->where == OFFER_INLINE && offer->bytes > HCCLD_INLINE_MAX))
 		run->cause = CAUSE_PROTOCOL;
 	else if (offer->bytes != bytes)

@@ -116,7 +116,8 @@ static bool lane_send_issue(struct lane *lane)
 			break;
 		number = atomic_load_explicit(&item->number, memory_order_relaxed);
 		if (number > tail || !number) {
-			if (last >= received + view_pair_slots(lane->pair, lane->ring, last + 1) || (!number && last < sent))
+			if (last >= received + view_pair_slots(lane->pair, lane->ring, last + 1) || (!number && last < sent) ||
+			    !slot_is_over(view_pair_offer(lane->pair, lane->ring, last + 1), received, tail))
 				break;	/* no room, or numbers that another lane was given and has not offered */
 			if (number && !(sane = number == last + 1))
 				break;

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/eager.h"
 #include "proto/limits.h"
 #include "proto/notify.h"
 #include "proto/pair.h"
@@ -266,6 +267,27 @@ static inline struct pair_offer *view_pair_offer(const struct view_pair *pair, s
 	struct pair_wide *wide = wide_from && number >= wide_from ? atomic_load_explicit(&pair->wide, memory_order_acquire) : NULL;
 
 	return wide ? &wide->slots[(number - 1) % HCCLD_PAIR_WIDE_SLOTS] : view_pair_slot(pair, ring, number);
+}
+
+/* A copy of offer @number as if it had a slot of its own (P8). Its number is another one if it is not there. It is to be judged. */
+static inline void view_offer_read(const struct view_pair *pair, struct pair_ring *ring, uint64_t number, struct pair_offer *ret_offer)
+{
+	memcpy(ret_offer, view_pair_offer(pair, ring, number), sizeof(*ret_offer));
+	if (ret_offer->number == number && ret_offer->where != OFFER_PACKED)
+		return;
+	for (uint64_t k = 0; k < HCCLD_PACK_MAX && k < number; k++)
+		if (offer_unpack(view_pair_offer(pair, ring, number - k), number - k, k, ret_offer))
+			return;
+	ret_offer->number = 0;
+}
+
+/* Bytes of offer @number, also if it shares a slot. */
+static inline uint64_t view_pair_bytes(const struct view_pair *pair, struct pair_ring *ring, uint64_t number)
+{
+	struct pair_offer offer;
+
+	view_offer_read(pair, ring, number, &offer);
+	return number && offer.number == number ? offer.bytes : view_pair_offer(pair, ring, number)->bytes;
 }
 
 /* How many offers may be in flight when the newest is @tail. */

@@ -62,6 +62,7 @@
 #define HCCLD_PAIR_SLOTS 8u		/* offers in flight of one ordered pair; a power of two */
 #define HCCLD_PAIR_SLOTS_FIRST 16u	/* the same of communicators that a daemon of release 0.3 or before has made */
 #define HCCLD_INLINE_MAX 40u		/* payload inside an offer */
+#define HCCLD_PACK_MAX 5u		/* offers of a few bytes each that share a slot */
 #define HCCLD_PAIR_WIDE_SLOTS 1024u	/* the same of a pair whose receiver lags far behind; a power of two */
 #define HCCLD_EAGER_MAX 8192u		/* payload in a slot of an eager pool */
 #define HCCLD_EAGER_SLOTS 32u		/* of the first pool of a rank; each further one has twice as many as the one before */

@@ -18,6 +18,8 @@
  *   P7  a slot of an eager pool is free iff its number is 0, or its pair has received that number, or failed at or before it, or its destination is
  *       gone. Its owner stores head.number = 0, peer, payload, number
  *       (release), then the offer, then tail. A receiver reads the payload, then finds abort word, `failed` and `revoked` clear, then commits.
+ *   P8  offers in one slot are in that of the first; those of the others keep what they had. A slot is written again only when the last offer
+ *       in it is received.
  */
 #pragma once
 
@@ -33,6 +35,7 @@ enum offer_where {
 	OFFER_INLINE = 1,
 	OFFER_SEGMENT = 2,
 	OFFER_EAGER = 3,		/* feature direct: a copy in a pool of the communicator, which outlives its sender */
+	OFFER_PACKED = 4,		/* feature direct: `count` payloads of `bytes` each, one behind the other, of offers `number`, + 1, ... (P8) */
 };
 
 struct pair_offer {
@@ -40,7 +43,8 @@ struct pair_offer {
 	uint64_t bytes;
 	uint8_t data_type;
 	uint8_t where;			/* enum offer_where */
-	uint8_t reserved[6];
+	uint8_t count;			/* of OFFER_PACKED */
+	uint8_t reserved[5];
 	union {
 		unsigned char payload[HCCLD_INLINE_MAX];
 		struct {

@@ -476,7 +476,7 @@ uint64_t pairs_pending(const struct comm *comm, uint32_t source)
 		if (tail - received > view_pair_slots(pair, ring, tail))
 			continue;
 		for (uint64_t number = received + 1; number <= tail; number++)
-			bytes += view_pair_offer(pair, ring, number)->bytes;
+			bytes += view_pair_bytes(pair, ring, number);
 	}
 	return bytes;
 }

@@ -130,9 +130,10 @@ static struct pair_ring *pair_ring_of(const struct view_pair *pair)
 /* The sender's memory is not needed any more. */
 static bool offer_is_copy(const struct view_pair *pair, uint64_t number)
 {
-	const struct pair_offer *slot = view_pair_offer(pair, pair_ring_of(pair), number);
+	struct pair_offer offer;
 
-	return slot->number == number && (slot->where == OFFER_INLINE || slot->where == OFFER_EAGER);
+	view_offer_read(pair, pair_ring_of(pair), number, &offer);
+	return offer.number == number && (offer.where == OFFER_INLINE || offer.where == OFFER_EAGER);
 }
 
 /* P4: what the pair's words say about an item. */
