@@ -57,7 +57,7 @@ void engine_crash_point(int point)
 
 /* ---- what the liar writes ---- */
 
-static uint64_t some_segment(struct input *input)
+uint64_t liar_segment_id(struct input *input)
 {
 	switch (input_byte(input) % 8) {
 	case 0:
@@ -83,7 +83,7 @@ static void some_item(struct input *input, struct item *ret_item)
 			     .data_type = input_byte(input),
 			     .peer = peer < 250 ? peer % 4 : (uint32_t)input_size(input),
 			     .bytes = input_size(input),
-			     .segment = some_segment(input),
+			     .segment = liar_segment_id(input),
 			     .offset = input_size(input) };
 
 	memcpy(ret_item, &item, sizeof(item));
@@ -142,7 +142,7 @@ static void put_meeting(struct input *input, struct stream_ring *ring)
 	uint8_t mode = input_byte(input), place = input_byte(input);
 	struct item item = { .kind = ITEM_PLACE,
 			     .data_type = place / 16 % 4,
-			     .segment = mode & 0x40 ? some_segment(input) : rig->ranks[0].segment,
+			     .segment = mode & 0x40 ? liar_segment_id(input) : rig->ranks[0].segment,
 			     .offset = place & 0x40 ? input_size(input) : place % 16 * 8 };
 	struct task task = { .kind = TASK_RECORD + mode % 5,
 			     .flags = mode & 8 ? TASK_NO_BLOCK : 0,
@@ -160,7 +160,7 @@ static void put_meeting(struct input *input, struct stream_ring *ring)
 		task.item_count = lies & 4 ? (uint32_t)input_size(input) : task.item_count;
 		task.slot_count = (uint16_t)(lies & 8 ? input_size(input) : task.item_count + 1);
 		task.rank = lies & 16 ? rig->ranks[0].handle : 0;
-		task.side = lies & 32 ? some_segment(input) : 0;
+		task.side = lies & 32 ? liar_segment_id(input) : 0;
 		task.number = lies & 64 ? input_size(input) : 0;
 		task.outcome = lies & 128;
 	}
@@ -182,12 +182,12 @@ static void put_resource(struct input *input, struct stream_ring *ring)
 				 { .kind = ITEM_SOURCE } };
 
 	items[0].data_type = reduces ? place / 4 % 12 : place / 16 % 5;
-	items[0].segment = mode & 0x40 ? some_segment(input) : reduces ? rig->ranks[0].segment : rig->ranks[0].notifies;
+	items[0].segment = mode & 0x40 ? liar_segment_id(input) : reduces ? rig->ranks[0].segment : rig->ranks[0].notifies;
 	items[0].offset = place & 0x80 ? input_size(input) : place % 8 * 64;
 	atomic_init(&items[0].number, mode & 0x20 ? input_word(input, 8) : place % 4);
 	if (reduces) {
 		items[0].bytes = mode & 8 ? input_size(input) : 64u * input_byte(input);
-		items[1].segment = mode & 0x20 ? some_segment(input) : rig->ranks[0].segment;
+		items[1].segment = mode & 0x20 ? liar_segment_id(input) : rig->ranks[0].segment;
 		items[1].offset = input_size(input);
 	}
 	task.item_count = reduces ? 2 : 1;
@@ -247,7 +247,7 @@ static void put_task(struct input *input, struct stream_ring *ring)
 		task.slot_count = (uint16_t)input_size(input);
 		task.item_count = (uint32_t)input_size(input);
 		task.rank = input_byte(input) % 2 ? 0 : input_word(input, 8);
-		task.side = some_segment(input);
+		task.side = liar_segment_id(input);
 		task.number = input_size(input);
 		task.outcome = input_byte(input);
 	}
@@ -271,7 +271,11 @@ static unsigned char *some_place(struct input *input)
 	if (target == TARGET_OFFERS) {
 		struct pair_ring *pair = rig_pair(rig, 0, 1 + which % 2);
 		/* the source's line, then the slots */
-		size_t offset = which & 0x80 ? word % 32 : offsetof(struct pair_ring, slots) + word % (4 * sizeof(struct pair_offer));
+		size_t offset;
+
+		if (which & 0x40)
+			return room_place(rig, which, word);
+		offset = which & 0x80 ? word % 32 : offsetof(struct pair_ring, slots) + word % (4 * sizeof(struct pair_offer));
 
 		return (unsigned char *)pair + offset / 4 * 4;
 	}
@@ -301,28 +305,6 @@ static void read_changes(struct input *input)
 		changes[i].bytes = (uint8_t)(1u << delay % 4);
 		changes[i].value = input_size(input);
 	}
-}
-
-/* An offer that the executor did not make: @slot of the pair from rank 0 to rank 1 or 2. */
-static void put_offer(struct input *input)
-{
-	struct pair_ring *pair = rig_pair(rig, 0, 1 + input_byte(input) % 2);
-	uint64_t tail = atomic_load(&pair->tail);
-	struct pair_offer offer = { .number = input_byte(input) % 8 ? tail + 1 : input_size(input),
-				    .bytes = input_size(input),
-				    .data_type = input_byte(input),
-				    .where = input_byte(input) % 4 };
-
-	if (offer.where == OFFER_SEGMENT) {
-		offer.segment = some_segment(input);
-		offer.offset = input_size(input);
-	} else {
-		for (unsigned int i = 0; i < HCCLD_INLINE_MAX; i++)
-			offer.payload[i] = input_byte(input);
-	}
-	memcpy(&pair->slots[tail % HCCLD_PAIR_SLOTS], &offer, sizeof(offer));
-	atomic_store(&pair->sent, tail + 1);
-	atomic_store(&pair->tail, tail + 1);
 }
 
 /* ---- the run ---- */
@@ -427,6 +409,9 @@ static void liar_asks(struct input *input)
 	case 5:
 		is_truncated = true;
 		break;
+	case 7:
+		room_grow(rig, what / 8);
+		break;
 	default:
 		insist(engine_stream_drop(rig->engine, &rig->contexts[0], rig->ranks[0].streams[what / 8 % RIG_STREAMS], what & 0x20,
 					  CAUSE_STREAM_ABORTED));
@@ -439,6 +424,7 @@ static void restart(void)
 	memset(&share, 0, sizeof(share));
 	for (uint32_t i = 0; i < rig->size * rig->size; i++)
 		rig->comm.pairs[i].pending = 0;
+	room_restart();
 	rig_restart(rig);
 }
 
@@ -471,7 +457,7 @@ static void step(struct input *input)
 		break;
 	case 8:
 		if (target == TARGET_OFFERS)
-			put_offer(input);
+			room_put_offer(rig, input);
 		else
 			honest_barrier(rig);
 		break;
@@ -579,10 +565,12 @@ void engine_case(const uint8_t *data, size_t size, enum engine_target which)
 
 	target = which;
 	start();
+	room_start(rig, input_byte(&input));
 	honest_exchange(rig);
 	while (!input_is_empty(&input))
 		step(&input);
 	atomic_store(&share.pending_limit, 0);
+	honest_receive(rig);
 	/* with the liar still there, which may have something to do for ever */
 	for (uint32_t i = 0; i < ROUNDS_MAX && !(rig_is_done(rig, 1, 0) && rig_is_done(rig, 2, 0)); i += 32)
 		run(32);

@@ -16,8 +16,12 @@
 #define HONEST_NOTIFY (HONEST_EVENT + 128u)
 #define HONEST_SUM (HONEST_EVENT + 192u)
 #define HONEST_TERM (HONEST_EVENT + 200u)
+#define HONEST_LETTERS (3u << 19) /* in the memory of both: what one sends before the other asks for it */
+#define LETTERS 64u
+#define LETTERS_LATE 24u /* at most; more than a pair ring takes */
 
 static uint64_t version;
+static uint32_t letters_sent, letters_asked;
 
 static bool honest_has_room(const struct rig *rig, uint32_t rank)
 {
@@ -50,12 +54,43 @@ void honest_barrier(struct rig *rig)
 	}
 }
 
+/* Inside an offer, and in a pool if there is one. */
+static struct rig_item letter(uint32_t index, enum item_kind kind, uint32_t peer)
+{
+	return (struct rig_item){ kind, peer, HONEST_LETTERS + index * HCCLD_EAGER_MAX,
+				  index % 2 ? 1 + index % HCCLD_INLINE_MAX : 41 + index * 129 % (HCCLD_EAGER_MAX - 40), 7 };
+}
+
+void honest_receive(struct rig *rig)
+{
+	while (letters_asked < letters_sent) {
+		struct rig_item item = letter(letters_asked++, ITEM_RECEIVE, 1);
+
+		rig_submit(rig, 2, 0, &item, 1, 0);
+	}
+}
+
+static void honest_send(struct rig *rig)
+{
+	struct rig_item item = letter(letters_sent, ITEM_SEND, 2);
+
+	if (letters_sent == LETTERS)
+		return;
+	letters_sent++;
+	memset(rig->ranks[1].memory + item.offset, (int)letters_sent, item.bytes);
+	rig_submit(rig, 1, 0, &item, 1, 0);
+	/* without a pool the stream would stand still */
+	if (letters_sent % LETTERS_LATE == 0 || !atomic_load(&atomic_load(&rig->comm.pools[1])->count))
+		honest_receive(rig);
+}
+
 /* Each waits on one stream for what it does on the other, where the liar is waited for by nobody. */
 void honest_meeting(struct rig *rig)
 {
 	if (!honest_has_room(rig, 1) || atomic_load(&rig->ranks[1].streams[0]->tail) - atomic_load(&rig->ranks[1].streams[0]->completed) > 64)
 		return;
 	version++;
+	honest_send(rig);
 	rig_submit_meeting(rig, 1, 1, TASK_WAIT_EVENT, HONEST_EVENT, version);
 	rig_submit_meeting(rig, 1, 1, TASK_WAIT_VALUE, HONEST_WORD, version);
 	rig_submit_meeting(rig, 1, 0, TASK_RECORD, HONEST_EVENT, version);
@@ -68,7 +103,8 @@ void honest_meeting(struct rig *rig)
 
 void honest_exchange(struct rig *rig)
 {
-	version = 0;
+	memset(rig->ranks[2].memory + HONEST_LETTERS, 0, letters_sent * (size_t)HCCLD_EAGER_MAX); /* of the last run */
+	version = letters_sent = letters_asked = 0;
 	memset(rig->ranks[1].memory + HONEST_EVENT, 0, 4096);
 	*(uint64_t *)(rig->ranks[1].memory + HONEST_TERM) = 3;
 	memset(rig->ranks[1].memory, 0x5a, HONEST_SMALL);
@@ -87,6 +123,12 @@ void honest_check(struct rig *rig)
 	insist(*(uint64_t *)(rig->ranks[1].memory + HONEST_WORD) == version);
 	insist(notify_value(atomic_load(&((struct notify_slot *)(rig->ranks[1].memory + HONEST_NOTIFY))->word)) == version);
 	insist(*(uint64_t *)(rig->ranks[1].memory + HONEST_SUM) == 3 * version);
+	for (uint32_t i = 0; i < letters_sent; i++) {
+		struct rig_item item = letter(i, ITEM_RECEIVE, 1);
+
+		for (uint64_t byte = 0; byte < item.bytes; byte++)
+			insist(rig->ranks[2].memory[item.offset + byte] == (unsigned char)(i + 1));
+	}
 	for (uint32_t i = 0; i < HONEST_SMALL; i++)
 		insist(rig->ranks[2].memory[i] == 0x5a);
 	for (uint32_t i = 0; i < HONEST_LARGE; i += 997)
