@@ -161,7 +161,7 @@ TEST(what_fails_or_leaves_is_pending_no_more)
 TEST(numbers_that_wrap_are_counted)
 {
 	struct pair_ring ring = { 0 };
-	struct view_pair pair = { 0 };
+	struct view_pair pair = { .ring = NULL };
 
 	for (uint32_t i = 0; i < HCCLD_PAIR_SLOTS; i++)
 		ring.slots[i].bytes = 1;
@@ -176,7 +176,7 @@ TEST(offers_in_a_wide_ring_are_counted)
 {
 	static struct pair_wide wide;
 	struct pair_ring ring = { 0 };
-	struct view_pair pair = { 0 };
+	struct view_pair pair = { .ring = NULL };
 
 	for (uint32_t i = 0; i < HCCLD_PAIR_SLOTS; i++)
 		ring.slots[i].bytes = 1;
@@ -195,7 +195,7 @@ TEST(offers_in_a_wide_ring_are_counted)
 TEST(places_are_within_payloads_of_their_source)
 {
 	static unsigned char memory[2][1 << 20];
-	_Atomic(struct view_pools *) tables[2] = { 0 };
+	_Atomic(struct view_pools *) tables[2] = { NULL };
 	struct view_comm comm = { .size = 2 };
 	struct view_pools pools = { 0 };
 	uint64_t payload, end;
