@@ -110,7 +110,7 @@ static void await_passes(void)
 
 void hccld_drive_add_segment(const struct hccld_segment *segment)
 {
-	struct direct_segment *entry = &hccld_drive_process.segments[VIEW_INDEX(segment->id) % HCCLD_SEGMENTS_PER_SESSION];
+	struct direct_segment *entry = &hccld_drive_process.places[VIEW_INDEX(segment->id) % HCCLD_SEGMENTS_PER_SESSION].segment;
 
 	pthread_mutex_lock(&hccld_drive_mutex);
 	atomic_store(&entry->id, 0);
@@ -123,7 +123,7 @@ void hccld_drive_add_segment(const struct hccld_segment *segment)
 
 void hccld_drive_remove_segment(const struct hccld_segment *segment)
 {
-	struct direct_segment *entry = &hccld_drive_process.segments[VIEW_INDEX(segment->id) % HCCLD_SEGMENTS_PER_SESSION];
+	struct direct_segment *entry = &hccld_drive_process.places[VIEW_INDEX(segment->id) % HCCLD_SEGMENTS_PER_SESSION].segment;
 
 	if (atomic_load_explicit(&entry->id, memory_order_relaxed) != segment->id)
 		return;
@@ -137,7 +137,7 @@ void hccld_drive_remove_segment(const struct hccld_segment *segment)
 
 static _Atomic(struct direct_rank *) *rank_place(const struct hccld_comm *comm)
 {
-	return &hccld_drive_process.ranks[VIEW_INDEX(comm->task_rank) % HCCLD_RANKS_PER_SESSION];
+	return &hccld_drive_process.places[VIEW_INDEX(comm->task_rank) % HCCLD_RANKS_PER_SESSION].rank;
 }
 
 int hccld_drive_add_rank(struct hccld_comm *comm)

@@ -310,7 +310,7 @@ bool hccld_drive_fulfil(const struct direct_wish *wish)
 	/* requests are points of cancellation */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&hccld_drive_mutex);
-	found = atomic_load(&hccld_drive_process.ranks[VIEW_INDEX(wish->handle) % HCCLD_RANKS_PER_SESSION]);
+	found = atomic_load(&hccld_drive_process.places[VIEW_INDEX(wish->handle) % HCCLD_RANKS_PER_SESSION].rank);
 	if (found && found->handle == wish->handle) {
 		struct hccld_drive_rank *rank = (struct hccld_drive_rank *)found;
 

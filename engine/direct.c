@@ -194,7 +194,7 @@ bool direct_take(struct direct_context *context)
 /* May the head run here? Its rank is alive, in no trouble, and was not when it was submitted. */
 static struct direct_rank *rank_find(const struct direct_context *context, const struct task *task)
 {
-	struct direct_rank *rank = atomic_load_explicit(&context->process->ranks[VIEW_INDEX(task->rank) % HCCLD_RANKS_PER_SESSION],
+	struct direct_rank *rank = atomic_load_explicit(&context->process->places[VIEW_INDEX(task->rank) % HCCLD_RANKS_PER_SESSION].rank,
 							memory_order_acquire);
 	const struct comm_member *member;
 

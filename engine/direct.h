@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -84,9 +85,13 @@ struct direct_rank {
 
 /* Of the whole process; by VIEW_INDEX of an id. */
 struct direct_process {
-	struct direct_segment segments[HCCLD_SEGMENTS_PER_SESSION];
-	_Atomic(struct direct_rank *) ranks[HCCLD_RANKS_PER_SESSION];
+	/* one table of two things, as of each the first few are used */
+	struct {
+		struct direct_segment segment;
+		_Atomic(struct direct_rank *) rank;	/* of the first HCCLD_RANKS_PER_SESSION */
+	} places[HCCLD_SEGMENTS_PER_SESSION];
 };
+static_assert(HCCLD_RANKS_PER_SESSION <= HCCLD_SEGMENTS_PER_SESSION, "enough places");
 
 enum direct_need {
 	NEED_NOTHING,

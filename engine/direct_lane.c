@@ -4,7 +4,7 @@
 
 bool work_find_segment(struct work *work, uint64_t id)
 {
-	const struct direct_segment *segment = &work->context->process->segments[VIEW_INDEX(id) % HCCLD_SEGMENTS_PER_SESSION];
+	const struct direct_segment *segment = &work->context->process->places[VIEW_INDEX(id) % HCCLD_SEGMENTS_PER_SESSION].segment;
 
 	if (!id || atomic_load_explicit(&segment->id, memory_order_acquire) != id)
 		return false;
@@ -110,7 +110,7 @@ static uint64_t batch_inputs(const struct direct_context *context, const struct 
 	const struct task *task = &ring->slots[completed % HCCLD_STREAM_SLOTS].task;
 	const uint32_t count = read_once(task->item_count);
 	const uint64_t side = read_once(task->side);
-	const struct direct_rank *rank = atomic_load_explicit(&context->process->ranks[VIEW_INDEX(task->rank) % HCCLD_RANKS_PER_SESSION],
+	const struct direct_rank *rank = atomic_load_explicit(&context->process->places[VIEW_INDEX(task->rank) % HCCLD_RANKS_PER_SESSION].rank,
 							      memory_order_acquire);
 	struct work work = { .context = (struct direct_context *)context, .items = (struct item *)&ring->slots[0].item,
 			     .first = completed + 1, .mask = HCCLD_STREAM_SLOTS - 1 };

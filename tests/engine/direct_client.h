@@ -32,12 +32,12 @@ static inline struct client *client_new(struct rig *rig, uint32_t index, const s
 	client->direct.process = &client->process;
 	for (uint32_t s = 0; s < RIG_STREAMS; s++)
 		direct_add_ring(&client->direct, me->streams[s]);
-	client->process.segments[VIEW_INDEX(me->segment)].base = me->memory;
-	client->process.segments[VIEW_INDEX(me->segment)].size = RIG_MEMORY;
-	atomic_store(&client->process.segments[VIEW_INDEX(me->segment)].id, me->segment);
+	client->process.places[VIEW_INDEX(me->segment)].segment.base = me->memory;
+	client->process.places[VIEW_INDEX(me->segment)].segment.size = RIG_MEMORY;
+	atomic_store(&client->process.places[VIEW_INDEX(me->segment)].segment.id, me->segment);
 	client->rank = (struct direct_rank){ .handle = me->handle, .region = rig->comm.region, .rank = index, .size = rig->size, .peers = client->peers,
 					      .is_full = true };
-	atomic_store(&client->process.ranks[VIEW_INDEX(me->handle)], &client->rank);
+	atomic_store(&client->process.places[VIEW_INDEX(me->handle)].rank, &client->rank);
 	for (uint32_t i = 0; i < rig->size; i++) {
 		struct rig_rank *peer = &rig->ranks[i];
 
