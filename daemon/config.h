@@ -14,6 +14,7 @@
 #include "control/control.h"
 #include "daemon/setting.h"
 #include "proto/limits.h"
+#include "registry/weights.h"
 
 #define CONFIG_SETTINGS_MAX HCCLD_SETTINGS_MAX
 
@@ -61,6 +62,7 @@ struct config {
 	uint32_t communicators_per_tenant, descriptors_per_tenant;
 	uint32_t registrations_per_tenant, channels_per_tenant;
 	uint32_t connections_per_user, requests_per_user;
+	char tenant_weights[WEIGHTS_MAX];
 
 	/* the rest */
 	uint64_t host_memory; /* for all devices together */

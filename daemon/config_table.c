@@ -111,6 +111,8 @@ const struct setting config_settings[] = {
 		.help = "ends of channels of a tenant (HcclChannelAcquire): a channel has two"),
 	BYTES(limits, pending_per_tenant, 1, 1ull << 47, "unlimited", .word = "unlimited", RELOADABLE,
 	      .help = "bytes that ranks of a tenant have sent and nobody has received; further sends wait until their receives are posted, or others are received; unless it is unlimited hccld moves all bytes itself, as with local_path = engine"),
+	TEXT(limits, tenant_weights, "equal", .check = weights_check, .form = WEIGHTS_FORM, RELOADABLE,
+	     .help = "who has more of the daemon where tenants wait for it: 1000=4 /slurm=2, say, gives user 1000 four turns, and with tenant = uid+cgroup each tenant below /slurm two; one that is not named has one"),
 	INTEGER(limits, connections_per_user, 1, HCCLD_CONNECTIONS_MAX, "3328", RELOADABLE,
 		.help = "connections of a user other than root and the daemon's"),
 	INTEGER(limits, requests_per_user, 16, 1u << 24, "32768", RELOADABLE,

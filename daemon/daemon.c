@@ -95,7 +95,7 @@ static uint64_t limit_of(uint32_t number)
 
 static struct quota_limits limits_of(const struct config *config)
 {
-	return (struct quota_limits){
+	struct quota_limits limits = {
 		.values = { [QUOTA_MEMORY] = config->memory_per_tenant,
 			    [QUOTA_SESSIONS] = limit_of(config->sessions_per_tenant),
 			    [QUOTA_STREAMS] = limit_of(config->streams_per_tenant),
@@ -106,6 +106,9 @@ static struct quota_limits limits_of(const struct config *config)
 			    [QUOTA_CHANNELS] = limit_of(config->channels_per_tenant),
 			    [QUOTA_PENDING] = config->pending_per_tenant },
 	};
+
+	snprintf(limits.weights, sizeof(limits.weights), "%s", config->tenant_weights);
+	return limits;
 }
 
 static void daemon_reload(struct daemon *daemon)

@@ -111,7 +111,8 @@ static int text_parse(const struct setting *setting, const char *text, char *pla
 	size_t length = strlen(text);
 
 	if (length < setting->low || length > setting->high || length >= setting->size ||
-	    !text_is_plain(text) || (setting->type == SETTING_PATH && text[0] != '/'))
+	    !text_is_plain(text) || (setting->type == SETTING_PATH && text[0] != '/') ||
+	    (setting->check && !setting->check(text)))
 		return -EINVAL;
 	memset(place, 0, setting->size);
 	memcpy(place, text, length);
@@ -319,6 +320,8 @@ void setting_describe(const struct setting *setting, char *buffer, size_t size)
 						   : ", ");
 		break;
 	case SETTING_TEXT:
+		if (setting->form)
+			text_add(&text, "%s; ", setting->form);
 		text_add(&text, "%" PRIu64 " to %" PRIu64 " bytes without control characters",
 			 setting->low, setting->high);
 		break;

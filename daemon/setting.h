@@ -29,6 +29,8 @@ struct setting {
 	size_t offset, size; /* in struct config */
 	uint64_t low, high;
 	const struct setting_choice *choices;
+	bool (*check)(const char *text); /* of a text that is more than any, and */
+	const char *form;		 /* what it is to be */
 	const char *initial; /* the default, as text */
 	/* A word instead of a value, such as "auto" or "unlimited": numbers are all ones then, until config_complete() finds better. */
 	const char *word;

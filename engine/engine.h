@@ -121,6 +121,8 @@ struct engine_wait {
 /* The engine_*() that follow belong to the call that has @wait; NULL: to none. */
 void engine_set_wait(struct engine *engine, struct engine_wait *wait);
 
+/* At least 1. */
+uint32_t share_weight(const struct view_share *share);
 /* The next slice by weighted deficit round robin; false: none. It must come back by engine_slice_done(). */
 bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice);
 /* The same, of at most @most bytes, which is HCCLD_SLICE or less. */

@@ -87,13 +87,20 @@ void fair_share_remove(struct view_share **current, struct view_share *share)
 	share->deficit = 0;
 }
 
+uint32_t share_weight(const struct view_share *share)
+{
+	uint32_t weight = atomic_load_explicit(&share->weight, memory_order_relaxed);
+
+	return weight ? weight : 1;
+}
+
 struct view_share *fair_share_next(struct view_share **current, uint64_t slice)
 {
 	struct view_share *share = *current;
 
 	if (!share)
 		return NULL;
-	while (!turn_begin(&share->deficit, (uint64_t)HCCLD_SLICE * (share->weight ? share->weight : 1)))
+	while (!turn_begin(&share->deficit, (uint64_t)HCCLD_SLICE * share_weight(share)))
 		share = share->next;
 	share->deficit -= (int64_t)slice;
 	*current = share->deficit > 0 ? share : share->next;

@@ -64,7 +64,7 @@ struct view_flow {
  * copies. A step is about as long as looking at one item.
  */
 struct view_share {
-	uint32_t weight;		/* 0 counts as 1 */
+	_Atomic uint32_t weight;	/* the owner's, any time; 0 counts as 1 */
 	/* [engine] */
 	int64_t steps;			/* left of the turn; below 0: a debt */
 	uint64_t pass;			/* of the last turn */

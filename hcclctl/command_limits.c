@@ -67,12 +67,30 @@ static void limit_row(struct table *table, const Hccld__Control__Tenant *tenant,
 	table_cell(table, "%s", limit->setting);
 }
 
+/* Not from a daemon before 0.4. */
+static void weight_row(struct table *table, const Hccld__Control__Tenant *tenant)
+{
+	if (!tenant->weight)
+		return;
+	table_row(table);
+	table_cell(table, "%" PRIu32, tenant->uid);
+	table_cell(table, "%s", *tenant->cgroup ? tenant->cgroup : "-");
+	table_cell(table, "weight");
+	table_cell(table, "-");
+	table_cell(table, "%" PRIu32, tenant->weight);
+	table_cell(table, "-");
+	table_cell(table, "-");
+	table_cell(table, "tenant_weights");
+}
+
 static void limits_rows(struct table *table, const Hccld__Control__ListReply *page,
 			const struct options *options)
 {
-	for (size_t i = 0; i < page->n_tenants; i++)
+	for (size_t i = 0; i < page->n_tenants; i++) {
 		for (size_t j = 0; j < page->tenants[i]->n_limits; j++)
 			limit_row(table, page->tenants[i], page->tenants[i]->limits[j]);
+		weight_row(table, page->tenants[i]);
+	}
 }
 
 static void limits_json(cJSON *array, const Hccld__Control__ListReply *page)
@@ -83,6 +101,8 @@ static void limits_json(cJSON *array, const Hccld__Control__ListReply *page)
 
 		json_number(object, "uid", tenant->uid);
 		json_text(object, "cgroup", tenant->cgroup);
+		if (tenant->weight)
+			json_number(object, "weight", tenant->weight);
 		limits = cJSON_AddArrayToObject(object, "limits");
 		for (size_t j = 0; j < tenant->n_limits; j++) {
 			const Hccld__Control__Limit *limit = tenant->limits[j];

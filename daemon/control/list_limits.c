@@ -145,6 +145,7 @@ static Hccld__Control__Tenant *list_tenant(struct request *request, const struct
 	hccld__control__tenant__init(tenant);
 	tenant->uid = quota->uid;
 	tenant->cgroup = (char *)quota->cgroup;
+	tenant->weight = share_weight(&quota->share);
 	tenant->limits = request_alloc(request, count * sizeof(*tenant->limits));
 	if (!tenant->limits)
 		return NULL;

@@ -44,20 +44,22 @@ bool quota_is_bytes(enum quota_kind kind)
 	return kind == QUOTA_MEMORY || kind == QUOTA_PENDING;
 }
 
-/* The engine's word for no limit is 0. */
-static void quota_set_pending(struct quota *quota)
+/* What the engine goes by; its word for no limit is 0. */
+static void quota_set_share(struct quota *quota)
 {
+	uint32_t weight = weights_find(quota->registry->limits.weights, quota->uid, quota->cgroup);
 	uint64_t limit = quota->registry->limits.values[QUOTA_PENDING];
 
 	atomic_store_explicit(&quota->share.pending_limit, limit == UINT64_MAX ? 0 : limit,
 			      memory_order_relaxed);
+	atomic_store_explicit(&quota->share.weight, weight, memory_order_relaxed);
 }
 
 void quotas_set_limits(struct registry *registry, const struct quota_limits *limits)
 {
 	registry->limits = *limits;
 	list_for_each(struct quota, quota, &registry->quotas, link)
-		quota_set_pending(quota);
+		quota_set_share(quota);
 }
 
 uint64_t quota_used(const struct quota *quota, enum quota_kind kind)
@@ -78,7 +80,7 @@ static struct quota *quota_new(struct registry *registry, uint32_t uid, const ch
 	quota->serial = ++registry->quota_serial;
 	quota->uid = uid;
 	snprintf(quota->cgroup, sizeof(quota->cgroup), "%s", cgroup);
-	quota_set_pending(quota);
+	quota_set_share(quota);
 	list_append(&registry->quotas, &quota->link);
 	return quota;
 }

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "engine/view.h"
 #include "proto/limits.h"
+#include "registry/weights.h"
 
 struct registry;
 struct session;
@@ -33,6 +34,7 @@ enum quota_kind {
 /* UINT64_MAX: no limit. May change at any time; what is held stays. */
 struct quota_limits {
 	uint64_t values[QUOTA_KINDS];
+	char weights[WEIGHTS_MAX]; /* of tenants, weights.h */
 };
 
 struct quota {

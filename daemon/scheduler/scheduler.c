@@ -104,7 +104,7 @@ static bool scheduler_run_calls(struct scheduler *scheduler)
 /* The tenant of @yard is looked at in this pass; at the first yard of it its turn begins. */
 static void share_begin(struct scheduler *scheduler, struct view_share *share)
 {
-	int64_t turn = (scheduler->crowded ? SHORT_TURN : LONG_TURN) * (int64_t)(share->weight ? share->weight : 1);
+	int64_t turn = (scheduler->crowded ? SHORT_TURN : LONG_TURN) * (int64_t)share_weight(share);
 
 	if (share->pass == scheduler->pass)
 		return;

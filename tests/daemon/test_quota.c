@@ -519,3 +519,53 @@ TEST(requests_are_counted_for_each_user)
 	as_user(USER_A, many_requests);
 	stop();
 }
+
+/* ---- weights ---- */
+
+static bool has_weight(struct raw_client *client, uint32_t weight)
+{
+	Hccld__Control__List message = HCCLD__CONTROL__LIST__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_reply reply;
+	bool found = false;
+
+	message.kind = HCCLD__CONTROL__LIST__KIND__TENANTS;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_LIST;
+	request.list = &message;
+	raw_call(client, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	for (size_t i = 0; i < reply.message->list->n_tenants; i++)
+		if (reply.message->list->tenants[i]->uid == geteuid())
+			found = reply.message->list->tenants[i]->weight == weight;
+	raw_reply_free(&reply);
+	return found;
+}
+
+static bool has_weight_5(struct raw_client *client)
+{
+	return has_weight(client, 5);
+}
+
+static bool has_weight_1(struct raw_client *client)
+{
+	return has_weight(client, 1);
+}
+
+TEST(a_reload_changes_weights)
+{
+	struct raw_client client;
+	char config[96];
+
+	snprintf(config, sizeof(config), "[limits]\ntenant_weights = %u=3\n", geteuid());
+	start(config);
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	check(has_weight(&client, 3));
+	snprintf(config, sizeof(config), "[limits]\ntenant_weights = 61009=7 %u=5\n", geteuid());
+	reload(config, has_weight_5, &client);
+	/* nonsense changes nothing, also not the settings beside it */
+	snprintf(config, sizeof(config), "[limits]\ntenant_weights = %u=500\n", geteuid());
+	reload(config, has_weight_5, &client);
+	reload("[limits]\n", has_weight_1, &client);
+	raw_client_stop(&client);
+	stop();
+}

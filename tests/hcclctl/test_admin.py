@@ -121,7 +121,8 @@ class Streams(Case):
         # root and the daemon's user: config says a number, which is not for them
         limits = {limit["name"]: limit for limit in self.json("limits")["tenants"][0]["limits"]}
         self.assertEqual([limits[name].get("exempt") for name in ("connections", "requests", "memory")], [True, True, None])
-        self.assertRegex(self.ctl("limits").stdout, r"(?s)memory +\S+ \S+ +unlimited .*connections +\d+ +exempt ")
+        self.assertRegex(self.ctl("limits").stdout, r"(?s)memory +\S+ \S+ +unlimited .*connections +\d+ +exempt .* weight +- +1 .*tenant_weights")
+        self.assertEqual(self.json("limits")["tenants"][0]["weight"], 1)
         for wrong in (["--pid", "x"], ["--pid", "0"], ["--session", "-1"], ["--session", ""], ["1"]):
             self.assertEqual(self.ctl("streams", *wrong).returncode, 2, wrong)
 
