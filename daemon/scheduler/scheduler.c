@@ -39,6 +39,7 @@
 #define SHORT_TURN 64
 #define CROWDED_PASSES 4096u
 #define SHORT_SLICE 32768u	/* what the engine thread copies itself meanwhile */
+#define LIVELY_PASSES 8u	/* after the last in which something was done: slices are short, in case that more comes */
 
 struct scheduler {
 	struct scheduler_options options;
@@ -62,6 +63,7 @@ struct scheduler {
 	uint32_t crowded;		/* passes for which turns are short */
 	struct view_share own, *worker;	/* of yards without share; whose turn it was last */
 	bool worked;
+	uint32_t lively;		/* LIVELY_PASSES, as they are left */
 	struct yielding yielding;
 };
 
@@ -118,6 +120,7 @@ static void share_begin(struct scheduler *scheduler, struct view_share *share)
 static void share_worked(struct scheduler *scheduler, struct view_share *share)
 {
 	scheduler->worked = true;
+	scheduler->lively = LIVELY_PASSES;
 	if (scheduler->worker != share && scheduler->worker)
 		scheduler->crowded = CROWDED_PASSES;
 	scheduler->worker = share;
@@ -287,7 +290,7 @@ static bool scheduler_copy(struct scheduler *scheduler, uint64_t most)
 }
 
 /*
- * A slice, in short ones: as soon as a context is to be looked at the rest waits, for that is a small message or the end of a large one. While
+ * A slice; where contexts had work lately in short ones, which cost some speed: as soon as one is to be looked at the rest waits. While
  * tenants share, one of them has bits at all times: short slices for as long as the looks at contexts have taken since @since_ns, so that
  * neither those who copy nor those who do not get all the time.
  */
@@ -295,7 +298,10 @@ static bool scheduler_copy_some(struct scheduler *scheduler, uint64_t since_ns)
 {
 	uint64_t looked_ns;
 
+	if (!scheduler->crowded && !scheduler->lively)
+		return scheduler_copy(scheduler, HCCLD_SLICE);
 	if (!scheduler->crowded) {
+		scheduler->lively--;
 		if (!scheduler_copy(scheduler, SHORT_SLICE))
 			return false;
 		for (uint32_t i = 1; i < HCCLD_SLICE / SHORT_SLICE && !scheduler_bits_set(scheduler, true); i++)
