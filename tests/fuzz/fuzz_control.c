@@ -75,7 +75,7 @@ static void set_log_level(void *data, uint32_t level, uint32_t uid)
 
 static struct quota_limits no_limits(void)
 {
-	struct quota_limits limits;
+	struct quota_limits limits = { .weights = "equal" };
 
 	for (unsigned int i = 0; i < QUOTA_KINDS; i++)
 		limits.values[i] = UINT64_MAX;
