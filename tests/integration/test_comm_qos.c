@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "tests/support/hcclctl.h"
 #include "tests/support/job.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/raw_client.h"
@@ -116,6 +117,8 @@ static void restarted(void)
 	check_ok(HcclCommInitRootInfoConfig(1, &root, 0, &config, &comm));
 	kill_worker();
 	check_listed("kept", 3, 4);
+	hcclctl_expect("comms -v", ", qos 3 (weight 4)");
+	hcclctl_expect("comms --json", "\"qos\":\t3,");
 	check_ok(HcclCommDestroy(comm));
 }
 
