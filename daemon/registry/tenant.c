@@ -170,6 +170,14 @@ static int tenant_store(struct tenant *tenant)
 	return r;
 }
 
+/* For each session anew: a process of the tenant that is gone may have written anything there. */
+static void yard_sign(struct yard *yard)
+{
+	yard->magic = YARD_MAGIC;
+	yard->version = YARD_VERSION;
+	yard->context_count = HCCLD_YARD_CONTEXTS;
+}
+
 static int tenant_new(struct registry *registry, const struct tenant_key *key,
 		      struct tenant **ret_tenant)
 {
@@ -184,9 +192,7 @@ static int tenant_new(struct registry *registry, const struct tenant_key *key,
 		return r;
 	if (tenant->quota->tenants > HCCLD_TENANTS_PER_USER)
 		return -EUSERS;
-	tenant->view.yard->magic = YARD_MAGIC;
-	tenant->view.yard->version = YARD_VERSION;
-	tenant->view.yard->context_count = HCCLD_YARD_CONTEXTS;
+	yard_sign(tenant->view.yard);
 	r = tenant_store(tenant);
 	if (r < 0)
 		return r;
@@ -208,6 +214,7 @@ int tenant_get(struct registry *registry, const struct tenant_key *key, struct t
 		return tenant_new(registry, key, ret_tenant);
 	list_for_each(struct tenant, tenant, &registry->tenants, link) {
 		if (tenant_has_key(tenant, key)) {
+			yard_sign(tenant->view.yard);
 			*ret_tenant = tenant;
 			return 0;
 		}
