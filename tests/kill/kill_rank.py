@@ -41,13 +41,13 @@ class Daemon:
         return self.process.wait(20)
 
 
-def start_job(daemon, program, directory, ranks, devices, rounds, expect, stdin=subprocess.DEVNULL):
+def start_job(daemon, program, directory, ranks, devices, rounds, expect, stdin=subprocess.DEVNULL, user=None):
     path = os.path.join(directory, "root.%d" % time.monotonic_ns())
     job = []
     for rank in range(ranks):
         env = daemon.environment(RANK_ID=str(rank), RANK_SIZE=str(ranks), DEVICE_ID=str(rank % devices))
         job.append(subprocess.Popen([program, path, str(rounds), *expect], env=env, stdin=stdin,
-                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, user=user))
     return job
 
 

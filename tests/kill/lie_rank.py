@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A process of the tenant that writes random words into what its processes share: the yard (states, sleepers, news, bits), the pair
+rings and the eager pools of a communicator, while its ranks exchange data.
+
+What becomes of these ranks is their own business. Processes of another tenant (if the test may start any) exchange data meanwhile with
+right bytes, the daemon lives, and when the liar has ended the next job of its tenant runs, and nothing is left.
+
+usage: lie_rank.py HCCLD HCCLCTL RANK_PROGRAM [--seconds S] [--turns N] [--seed S]
+"""
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from kill_rank import Daemon, end_job, settled, start_job
+
+RANKS = 3
+OTHER_USER = 65534
+OTHER_ROUNDS = 300
+KINDS = ("yard", "pairs", "pool")
+
+
+class Liar:
+    """Writes by way of the memory of @pid, a rank: that is what a process of the tenant can."""
+
+    def __init__(self, pid, rng):
+        self.rng = rng
+        self.fd = os.open("/proc/%d/mem" % pid, os.O_RDWR)
+        self.areas = []
+        with open("/proc/%d/maps" % pid, encoding="utf-8") as maps:
+            for line in maps:
+                fields = line.split()
+                if len(fields) > 5 and fields[5].startswith("/memfd:hccld-") and fields[5][13:] in KINDS and fields[1].startswith("rw"):
+                    start, end = (int(x, 16) for x in fields[0].split("-"))
+                    # of the yard the first contexts, which are in use
+                    self.areas.append((fields[5][13:], start, min(end, start + 16384)))
+
+    def word(self):
+        return self.rng.choice([
+            lambda: self.rng.randrange(1 << 64), lambda: self.rng.randrange(64), lambda: (1 << 64) - 1 - self.rng.randrange(64),
+            lambda: self.rng.randrange(1 << 24) << 8 | self.rng.randrange(8)])().to_bytes(8, "little")
+
+    def lie(self, seconds):
+        count, end = 0, time.monotonic() + seconds
+        while time.monotonic() < end:
+            _, start, stop = self.rng.choice(self.areas)
+            size = self.rng.choice([4, 8])
+            try:
+                os.pwrite(self.fd, self.word()[:size], start + self.rng.randrange((stop - start) // 8) * 8)
+            except OSError:
+                return count  # the rank has ended
+            count += 1
+        return count
+
+    def close(self):
+        os.close(self.fd)
+
+
+def one_turn(options, daemon, directory, rng, scale, seen):
+    problems = []
+    others = []
+    if os.geteuid() == 0:
+        others = start_job(daemon, options.program, directory, 2, 2, OTHER_ROUNDS, ["ok", "held"], stdin=subprocess.PIPE, user=OTHER_USER)
+    job = start_job(daemon, options.program, directory, RANKS, RANKS, 1 << 30, ["any"])
+    for process in job + others:
+        process.stdout.readline()
+    liar = Liar(rng.choice(job).pid, rng)
+    seen |= {kind for kind, _, _ in liar.areas}
+    count = liar.lie(options.seconds)
+    liar.close()
+    for process in job:
+        process.kill()
+    # lies are judged, by its partners, too: nobody follows them out of its memory
+    results = end_job(job, 30 * scale)
+    if any(r[0] < 0 and r[0] != -signal.SIGKILL for r in results):
+        problems.append("a rank of the communicator crashed: %s" % results)
+    for process in others:
+        process.stdin.close()
+        process.stdin = None
+    results = end_job(others, 30 * scale)
+    if any(r[0] != 0 for r in results):
+        problems.append("the other tenant was hurt: %s" % results)
+    # its sessions have ended, and so has what the liar wrote about them
+    results = end_job(start_job(daemon, options.program, directory, RANKS, RANKS, 60, ["ok"]), 60 * scale)
+    if any(r[0] != 0 for r in results):
+        problems.append("the next job of the tenant: %s" % results)
+    return count, problems
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("hccld")
+    parser.add_argument("hcclctl")
+    parser.add_argument("program")
+    parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=None)
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.randrange(1 << 30)
+    scale = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
+    rng = random.Random(seed)
+    print("seed %d" % seed)
+    problems, words, seen = [], 0, set()
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o777)
+        daemon = Daemon(options.hccld, directory, ["--no-keeper"])
+        end_job(start_job(daemon, options.program, directory, RANKS, RANKS, 6, ["ok"]), 60 * scale)
+        if os.geteuid() == 0:
+            end_job(start_job(daemon, options.program, directory, 2, 2, 6, ["ok"], user=OTHER_USER), 60 * scale)
+        before = settled(daemon, options.hcclctl, None, 0.5)
+        for turn in range(options.turns):
+            count, wrong = one_turn(options, daemon, directory, rng, scale, seen)
+            words += count
+            problems += ["turn %d: %s" % (turn, p) for p in wrong]
+            after = settled(daemon, options.hcclctl, before, 5.0 * scale)
+            if after != before:
+                problems.append("turn %d: before %s, after %s" % (turn, before, after))
+            if problems:
+                break
+        if seen != set(KINDS) and not problems:
+            problems.append("lies were written to %s only" % seen)
+        if daemon.process.poll() is not None or daemon.stop() != 0:
+            problems.append("the daemon did not end well")
+        if problems:
+            print("log of the daemon:\n" + open(daemon.log.name, encoding="utf-8").read()[-4000:])
+    print("\n".join(problems))
+    print("%d words, %d problems" % (words, len(problems)))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
