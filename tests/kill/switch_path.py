@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""local_path switched between direct and engine, by SIGHUP, while ranks exchange data: all bytes are right, nothing is lost.
+
+Counts how often contexts have changed hands: the version in a context's state word grows with each take and leave (proto/yard.h).
+
+usage: switch_path.py HCCLD HCCLCTL RANK_PROGRAM [--changes N] [--no-switch] [--seed S]
+"""
+import argparse
+import os
+import random
+import signal
+import struct
+import sys
+import tempfile
+import time
+
+from kill_rank import Daemon, end_job, start_job
+
+RANKS = 3
+ROUNDS = 1000
+WORDS = 128  # bytes of a context in the yard
+CONTEXTS = 64  # as many as can be in use here
+
+
+def changes(process):
+    """Of all contexts of the tenant, as rank @process has them mapped; 0: it has ended."""
+    try:
+        with open("/proc/%d/maps" % process.pid, encoding="utf-8") as maps:
+            line = next((line for line in maps if "memfd:hccld-yard" in line), None)
+        if not line:
+            return 0
+        start, end = (int(x, 16) for x in line.split()[0].split("-"))
+        with open("/proc/%d/mem" % process.pid, "rb", buffering=0) as memory:
+            # 64 bytes of head, a bit and two lines for each context; rounded up to pages
+            count = (end - start - 64) * 8 // (8 * WORDS + 1) // 64 * 64
+            memory.seek(start + 64 + count // 8)
+            words = memory.read(CONTEXTS * WORDS)
+        return sum(struct.unpack_from("<Q", words, at)[0] >> 8 for at in range(0, len(words), WORDS))
+    except OSError:
+        return 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("hccld")
+    parser.add_argument("hcclctl")
+    parser.add_argument("program")
+    parser.add_argument("--changes", type=int, default=20000)
+    parser.add_argument("--no-switch", action="store_true")
+    parser.add_argument("--seed", type=int, default=None)
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.randrange(1 << 30)
+    scale = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
+    rng = random.Random(seed)
+    print("seed %d" % seed)
+    problems, switches, changed, jobs = [], 0, 0, 0
+    with tempfile.TemporaryDirectory() as directory:
+        config = os.path.join(directory, "hccld.conf")
+
+        def write(path):
+            with open(config + ".new", "w", encoding="utf-8") as file:
+                file.write("[daemon]\nlocal_path = %s\n" % path)
+            os.rename(config + ".new", config)
+
+        write("direct")
+        daemon = Daemon(options.hccld, directory, ["--no-keeper", "--config", config])
+        while changed < options.changes and not problems:
+            # kinds of rounds: tests/kill/rank.c
+            job = start_job(daemon, options.program, directory, RANKS, RANKS, ROUNDS, ["survives", "0", "0:0"])
+            for process in job:
+                process.stdout.readline()
+            jobs += 1
+            first = last = changes(job[0])
+            deadline = time.monotonic() + 60 * scale
+            while job[0].poll() is None and time.monotonic() < deadline:
+                time.sleep(rng.random() * 0.05)
+                last = max(last, changes(job[0]))
+                if not options.no_switch:
+                    switches += 1
+                    write("engine" if switches % 2 else "direct")
+                    daemon.process.send_signal(signal.SIGHUP)
+            changed += last - first
+            results = end_job(job, 60 * scale)
+            if any(r[0] != 0 for r in results):
+                problems.append("after %d switches: %s" % (switches, results))
+        if daemon.process.poll() is not None or daemon.stop() != 0:
+            problems.append("the daemon did not end well")
+        log = open(daemon.log.name, encoding="utf-8").read()
+        if not options.no_switch and ("local_path is engine now" not in log or "local_path is direct now" not in log):
+            problems.append("the path was not switched")
+        if problems:
+            print("log of the daemon:\n" + log[-4000:])
+    print("\n".join(problems))
+    print("%d jobs, %d changes of hands, %d switches, %d problems" % (jobs, changed, switches, len(problems)))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
