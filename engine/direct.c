@@ -463,6 +463,12 @@ void direct_intrude(struct direct_context *context)
 void direct_retreat(struct direct_context *context)
 {
 	atomic_fetch_sub(&context->intruders, 1);
+	/*
+	 * Whoever was woken meanwhile could not take it, and who rang has told nobody else (R2). Both accesses are seq_cst: a thread that is
+	 * woken later sees the count, or its ring is seen here.
+	 */
+	if (yard_kind(atomic_load(&context->bell.words->state)) == CONTEXT_PATIENT && KEEPS(RETREAT_TELLS))
+		engine_tell(context, &context->bell, true);
 }
 
 int direct_add_ring(struct direct_context *context, struct stream_ring *ring)

@@ -23,7 +23,7 @@ void engine_crash_point(int point);
 #define BREAKABLE_RULES(X)                                                                                                               \
 	/* engine/direct.c */                                                                                                            \
 	X(RING_FENCE) X(RING_CAS) X(RING_BIT) X(RING_HELD) X(RING_TRUSTS_SLEEP) X(TELL_BIT) X(TELL_FENCE) X(TELL_AWAKE)                  \
-	X(TAKE_HELD) X(TAKE_INTRUDED) X(ASLEEP) X(LEAVE_FENCE) X(OWN_WORD) X(LEAVE_RESCAN) X(SLEEP_RESCAN) X(NEWS_FIRST) X(LEFT_BEHIND) \
+	X(TAKE_HELD) X(TAKE_INTRUDED) X(RETREAT_TELLS) X(ASLEEP) X(LEAVE_FENCE) X(OWN_WORD) X(LEAVE_RESCAN) X(SLEEP_RESCAN) X(NEWS_FIRST) X(LEFT_BEHIND) \
 	/* engine/direct_send.c, direct_receive.c */                                                                                      \
 	X(COMMIT_FAILED) X(COMMIT_REVOKED) X(COMMIT_ABORT) X(COMMIT_MEMBER) X(COMMIT_RETIRED) X(OFFER_FIRST)                             \
 	/* engine/context.c */                                                                                                           \

@@ -264,6 +264,20 @@ static bool who_is_woken_takes_what_was_left(void)
 	return rig_is_done(rig, 1, 0);
 }
 
+/* Who is woken cannot take it, for tables are being changed. */
+static bool who_changes_tables_tells_of_what_was_rung(void)
+{
+	receiver_waits(CONTEXT_SLEEP, 1);
+	direct_intrude(&clients[1]->direct);
+	put_send(8);
+	drive(0);
+	direct_wake_up(&clients[1]->direct);
+	check_eq_int(kind_of(rig, 1), CONTEXT_PATIENT);
+	check(!engine_is_told());
+	direct_retreat(&clients[1]->direct);
+	return engine_is_told();
+}
+
 /* ---- P2, P4 ---- */
 
 static uint64_t tail_seen;
@@ -438,6 +452,7 @@ static const struct {
 	CASE(SLEEP_RESCAN, leave_to_sleepers_looks_at_pairs),
 	CASE(NEWS_FIRST, sleep_hears_what_came_before_it),
 	CASE(LEFT_BEHIND, who_is_woken_takes_what_was_left),
+	CASE(RETREAT_TELLS, who_changes_tables_tells_of_what_was_rung),
 	CASE(OFFER_FIRST, offer_is_whole_when_it_can_be_seen),
 	CASE(COMMIT_FAILED, commit_finds_failed_pairs),
 	CASE(COMMIT_REVOKED, commit_finds_revoked_offers),
