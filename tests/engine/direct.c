@@ -250,12 +250,14 @@ static int run(struct scheduler *scheduler)
 {
 	pthread_t threads[2 * RIG_RANKS_MAX], intruder;
 	_Atomic bool stop = false;
+	struct client_pools pools;
 
+	for (uint32_t i = 0; i < ranks; i++)
+		clients[i] = client_new(rig, i, &beacon, event_fd);
+	client_pools_init(&pools, rig, clients);
 	scheduler_yard_add(scheduler, &rig->view);
 	if (scheduler_start(scheduler) < 0)
 		return 2;
-	for (uint32_t i = 0; i < ranks; i++)
-		clients[i] = client_new(rig, i, &beacon, event_fd);
 	for (uint32_t i = 0; i < ranks; i++) {
 		pthread_create(&threads[i], NULL, rank_main, (void *)(uintptr_t)i);
 		if (helpers)
@@ -267,6 +269,7 @@ static int run(struct scheduler *scheduler)
 	atomic_store(&stop, true);
 	pthread_join(intruder, NULL);
 	scheduler_free(scheduler);
+	client_pools_deinit(&pools, rig);
 	for (uint32_t i = 0; i < ranks; i++)
 		free(clients[i]);
 	return 0;

@@ -56,3 +56,44 @@ static inline struct client *client_new(struct rig *rig, uint32_t index, const s
 	}
 	return client;
 }
+
+/* ---- eager pools ---- */
+
+#define CLIENT_POOL_SLOTS 8u
+
+/* A pool for each of the @clients, all those of @rig: both executors know it. Before any of them runs. */
+struct client_pools {
+	_Atomic(struct view_pools *) table[RIG_RANKS_MAX];
+	struct view_pools views[RIG_RANKS_MAX];
+	void *memory[RIG_RANKS_MAX];
+};
+
+static inline void client_pools_init(struct client_pools *pools, struct rig *rig, struct client *const *clients)
+{
+	const uint64_t bytes = eager_pool_size(CLIENT_POOL_SLOTS);
+
+	memset(pools, 0, sizeof(*pools));
+	for (uint32_t i = 0; i < rig->size; i++) {
+		uint64_t place = (uint64_t)(i + 1) << 24;
+
+		pools->memory[i] = aligned_alloc(HCCLD_CACHE_LINE, (bytes + 63) / 64 * 64);
+		memset(pools->memory[i], 0, bytes);
+		pools->views[i].pools[0] = (struct view_pool){ .place = place, .bytes = bytes, .pool = pools->memory[i],
+							      .slot_count = CLIENT_POOL_SLOTS };
+		pools->views[i].count = 1;
+		pools->table[i] = &pools->views[i];
+		clients[i]->rank.pools[0] = (struct eager_place){ .pool = pools->memory[i], .place = place, .slot_count = CLIENT_POOL_SLOTS };
+		clients[i]->rank.pool_count = 1;
+		for (uint32_t reader = 0; reader < rig->size; reader++)
+			clients[reader]->rank.extents[clients[reader]->rank.extent_count++] =
+				(struct direct_extent){ .place = place, .bytes = bytes, .base = pools->memory[i], .size = bytes };
+	}
+	rig->comm.pools = pools->table;
+}
+
+static inline void client_pools_deinit(struct client_pools *pools, struct rig *rig)
+{
+	rig->comm.pools = NULL;
+	for (uint32_t i = 0; i < rig->size; i++)
+		free(pools->memory[i]);
+}
