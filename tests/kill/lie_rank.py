@@ -66,9 +66,10 @@ def one_turn(options, daemon, directory, rng, scale, seen):
     others = []
     if os.geteuid() == 0:
         others = start_job(daemon, options.program, directory, 2, 2, OTHER_ROUNDS, ["ok", "held"], stdin=subprocess.PIPE, user=OTHER_USER)
-    job = start_job(daemon, options.program, directory, RANKS, RANKS, 1 << 30, ["any"])
+    job = start_job(daemon, options.program, directory, RANKS, RANKS, 1 << 30, ["survives", "0", "0:0"])
     for process in job + others:
         process.stdout.readline()
+    time.sleep(0.1)  # for pools
     liar = Liar(rng.choice(job).pid, rng)
     seen |= {kind for kind, _, _ in liar.areas}
     count = liar.lie(options.seconds)
