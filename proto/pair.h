@@ -62,20 +62,20 @@ struct pair_ring {
 	_Atomic uint64_t sent;		/* newest number given to a send */
 	_Atomic uint64_t revoked;	/* offers up to here are no longer valid */
 	_Atomic uint64_t wants;
-	/*
-	 * First number that failed; 0 = none. Written by the daemon's engine only. In this line because both ends look at it each time: the source
-	 * has it, and the destination reads the tail; the source need not look at the destination's line, which costs a transfer.
-	 */
-	_Atomic uint64_t failed;
 	_Atomic uint64_t wide_from;	/* first number whose offer is in the wide ring; 0: none */
 	_Atomic uint32_t wide;		/* 1 + number of the pair ring in whose place the wide ring begins */
 	uint32_t reserved_source;
 	/* destination's line */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t received;
 	_Atomic uint64_t posted;	/* newest number given to a receive */
+	/*
+	 * Quiet: first number that failed; 0 = none. Written by the daemon's engine only. Both ends look at it in each pass, and each of the lines
+	 * above is written by one of them all the time, so that the other would wait for it.
+	 */
+	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t failed;
 	_Alignas(HCCLD_CACHE_LINE) struct pair_offer slots[HCCLD_PAIR_SLOTS];
 };
-static_assert(sizeof(struct pair_ring) == 64 * (2 + HCCLD_PAIR_SLOTS), "no holes");
+static_assert(sizeof(struct pair_ring) == 64 * (3 + HCCLD_PAIR_SLOTS), "no holes");
 
 /*
  * An extent of @count pair rings has places for this many; behind them are as many struct fault, the records of their failures as seen by the

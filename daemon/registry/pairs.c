@@ -16,7 +16,7 @@
 #include "registry/session.h"
 #include "registry/tenant.h"
 
-#define EXTENT_PAIRS_MIN 74u /* 64 rings, and the records behind them */
+#define EXTENT_PAIRS_MIN 69u /* 64 rings, and the records behind them */
 #define EXTENT_PAIRS_MAX 4096u
 
 struct extent *extent_free(struct extent *extent)
