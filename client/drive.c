@@ -201,8 +201,9 @@ void hccld_drive_free_rank(struct hccld_comm *comm)
 void hccld_drive_submitted(struct hccld_context *context, const struct hccld_session *session)
 {
 	struct direct_context *direct = &context->direct;
+	bool is_taken = context->drives && direct_take(direct);
 
-	for (int i = 0; i < SUBMIT_ROUNDS && context->drives && direct_take(direct); i++) {
+	for (int i = 0; i < SUBMIT_ROUNDS && is_taken; i++) {
 		enum direct_left left;
 		struct direct_wish wish;
 
@@ -210,13 +211,13 @@ void hccld_drive_submitted(struct hccld_context *context, const struct hccld_ses
 		left = direct_pass(direct, SUBMIT_BUDGET, false);
 		wish = direct->wish;
 		/* room for what is to be complete without its receiver; all else can wait for who waits */
-		if (__builtin_expect(wish.need < NEED_POOL, 1)) {
+		if (__builtin_expect(wish.need < NEED_POOL || i == SUBMIT_ROUNDS - 1, 1)) {
 			direct_leave(direct, left);
 			return;
 		}
 		direct_go_away(direct);
 		(void)hccld_drive_fulfil(&wish);
-		direct_come_back(direct);
+		is_taken = direct_come_back(direct);
 	}
 	hccld_handover_tell(&(struct hccld_handover){ context->words, context->bit_word, context->bit, session->beacon, session->event_fd });
 }

@@ -165,15 +165,23 @@ static void wait_driving(struct wait *wait)
 	enum direct_left left;
 	uint64_t ns = 0;
 
-	direct->wish.need = NEED_NOTHING;
-	for (;;) {
+	for (direct->wish.need = NEED_NOTHING;;) {
 		left = direct_pass(direct, DIRECT_BUDGET_ALL, false);
 		if (is_over(wait->stream, wait->target)) {
 			if (wait->spins)
 				wait_credit(wait, true);
 			break;
 		}
-		if (left == DIRECT_DECLINED || direct->wish.need != NEED_NOTHING ||
+		wish = direct->wish;
+		if (wish.need >= NEED_POOL) {
+			direct_go_away(direct);
+			(void)hccld_drive_fulfil(&wish);
+			if (!direct_come_back(direct))
+				return;
+			direct->wish.need = NEED_NOTHING;
+			continue;
+		}
+		if (left == DIRECT_DECLINED || wish.need != NEED_NOTHING ||
 		    atomic_load_explicit(&direct->intruders, memory_order_relaxed))
 			break;
 		direct_publish(direct);
@@ -189,13 +197,8 @@ static void wait_driving(struct wait *wait)
 			break;
 	}
 	wish = direct->wish;
-	if (wish.need >= NEED_POOL)
-		direct_go_away(direct);
-	else
-		direct_leave(direct, left);
+	direct_leave(direct, left);
 	(void)hccld_drive_fulfil(&wish);
-	if (wish.need >= NEED_POOL)
-		direct_come_back(direct);
 }
 
 static int wait_loop(struct wait *wait)

@@ -16,6 +16,7 @@
 
 #define ROUNDS_PER_PASS 8
 #define INTRUDER_YIELDS 100u
+#define COME_BACK_YIELDS 1000u
 #define NEWS_MAX 4u		/* peers that a leave tells without a fence of their own */
 #define TASKS_PER_PASS 256	/* of one stream: other threads may submit without end */
 
@@ -424,14 +425,25 @@ void direct_go_away(struct direct_context *context)
 {
 	direct_publish(context);
 	atomic_fetch_add(&context->bell.words->sleepers, 1);
-	atomic_store_explicit(&context->bell.words->asleep, 1, memory_order_relaxed);
-	/* no rescan (R4): this thread is going to look anyway */
+	/*
+	 * `asleep` stays 0, and there is no rescan (R4): this thread is going to look anyway, and whoever rang would have the engine go on. Should it
+	 * not come back the heartbeat finds a sleeper that cannot be rung (engine_mend()).
+	 */
 	(void)state_store(context, CONTEXT_SLEEP);
 }
 
-void direct_come_back(struct direct_context *context)
+bool direct_come_back(struct direct_context *context)
 {
 	atomic_fetch_sub(&context->bell.words->sleepers, 1);
+	/* others may change tables, for a moment */
+	for (uint32_t i = 0; i < COME_BACK_YIELDS; i++) {
+		if (direct_take(context))
+			return true;
+		if (yard_kind(state_load(context->bell.words)) != CONTEXT_SLEEP)
+			return false;
+		sched_yield();
+	}
+	return false;
 }
 
 void direct_wake_up(struct direct_context *context)

@@ -152,11 +152,11 @@ void direct_publish(struct direct_context *context);
 /* The same, and R4, @left: what the last pass has returned. Peers, and the engine, do the rest. */
 void direct_leave(struct direct_context *context, enum direct_left left);
 /*
- * Leaves it for as long as a request takes that this thread needs before it goes on: as if it slept, so that the engine does not go on with
- * less. direct_come_back() behind it, then direct_take(); whoever has news meanwhile makes it free for all.
+ * Leaves it for as long as a request takes that this thread needs before it goes on, so that nobody goes on with less. direct_come_back() behind
+ * it: true: it is taken again; false: somebody else has it, or tables are being changed.
  */
 void direct_go_away(struct direct_context *context);
-void direct_come_back(struct direct_context *context);
+bool direct_come_back(struct direct_context *context);
 /*
  * R6, driver: leaves the context so that news for it wake the threads of this process, and sleeps, at most @ns; unless @is_over(@arg), or
  * there is something to do. True: it is not taken any more; false: it still is, and *@ret_left is what the last pass has returned.
