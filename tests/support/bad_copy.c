@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: a machine that copies wrong. The copy of a slice (256 KiB) whose number HCCLD_TEST_BAD_COPY says has one bit wrong.
+ * For LD_PRELOAD: a machine that copies wrong. The copy of a slice (256 KiB, also in pieces) whose number HCCLD_TEST_BAD_COPY says has one bit
+ * wrong.
  */
 #include <stdatomic.h>
 #include <stddef.h>
@@ -8,8 +9,9 @@
 #include <string.h>
 
 #define SLICE_BYTES (256u << 10)
+#define PIECE_BYTES (32u << 10)	/* at least */
 
-static _Atomic int copies;
+static _Atomic size_t copied;
 
 __attribute__((visibility("default"))) void *memmove(void *to, const void *from, size_t size)
 {
@@ -23,7 +25,7 @@ __attribute__((visibility("default"))) void *memmove(void *to, const void *from,
 	else
 		for (size_t i = size; i-- > 0;)
 			destination[i] = source[i];
-	if (size == SLICE_BYTES && bad && atomic_fetch_add(&copies, 1) + 1 == atoi(bad))
+	if (size >= PIECE_BYTES && bad && atomic_fetch_add(&copied, size) == (size_t)(atoi(bad) - 1) * SLICE_BYTES)
 		destination[size / 2] ^= 1;
 	return to;
 }
