@@ -46,8 +46,10 @@ def start_job(daemon, program, directory, ranks, devices, rounds, expect, stdin=
     job = []
     for rank in range(ranks):
         env = daemon.environment(RANK_ID=str(rank), RANK_SIZE=str(ranks), DEVICE_ID=str(rank % devices))
+        if user is not None:
+            env["RANK_USER"] = str(user)
         job.append(subprocess.Popen([program, path, str(rounds), *expect], env=env, stdin=stdin,
-                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, user=user))
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     return job
 
 

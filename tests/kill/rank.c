@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "acl/acl.h"
@@ -213,6 +214,9 @@ int main(int argc, char **argv)
 	int r = 0;
 
 	if (argc < 4)
+		return 2;
+	/* here and not by who starts it: the user need not be able to read the libraries */
+	if (getenv("RANK_USER") && (setuid((uid_t)atoi(getenv("RANK_USER"))) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0))
 		return 2;
 	rank = (uint32_t)atoi(getenv("RANK_ID"));
 	size = (uint32_t)atoi(getenv("RANK_SIZE"));
