@@ -50,7 +50,7 @@ static bool is_over(struct calls *calls, const struct work *work, uint32_t *ret_
 TEST(others_do_not_wait_and_the_own_do)
 {
 	struct rig *rig = rig_new(2, false);
-	struct calls calls = { 0 };
+	struct calls calls = { .incoming = NULL };
 	struct line hostile = { 0 }, good = { 0 };
 	struct work first = { .held = true }, second = { 0 }, third = { 0 }, other = { 0 }, lone = { 0 };
 	bool has_finished;
@@ -88,7 +88,7 @@ TEST(others_do_not_wait_and_the_own_do)
 TEST(those_that_wait_give_up_in_time)
 {
 	struct rig *rig = rig_new(2, false);
-	struct calls calls = { 0 };
+	struct calls calls = { .incoming = NULL };
 	struct line lines[3] = { 0 };
 	struct work works[3] = { 0 };
 	uint64_t since_ns = clock_now_ns();
@@ -110,7 +110,7 @@ TEST(those_that_wait_give_up_in_time)
 TEST(one_that_has_more_to_do_lets_others_pass)
 {
 	struct rig *rig = rig_new(2, false);
-	struct calls calls = { 0 };
+	struct calls calls = { .incoming = NULL };
 	struct work *works = calloc(MANY, sizeof(*works));
 	struct work late = { 0 };
 	bool has_finished;
