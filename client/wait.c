@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/drive.h"
 #include "client/error.h"
@@ -22,6 +23,8 @@
 
 #define SPIN_STEPS 256u	 /* some microseconds: who is busy on another core answers in less */
 #define YIELD_NS 50000u	 /* then the price of a futex sleep is small against the wait */
+#define PINNED_STEPS 64u
+#define PINNED_RETRY 512u
 #define CREDIT_RETRY 32u /* without credit: every so many waits spins all the same */
 #define QUERY_LOOK 64u	 /* every so many queries in vain look whether the daemon is there */
 
@@ -88,15 +91,27 @@ static int gone_error(const struct hccld_session *session)
 }
 
 /* Spinning pays if a core is left for who moves the bytes; whether one is shows in how it went lately. */
+static bool is_pinned(void)
+{
+	static _Atomic int known; /* 1: no, 2: to one processor of several */
+	int is = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (!is) {
+		is = cpu_count() == 1 && sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
+		atomic_store_explicit(&known, is, memory_order_relaxed);
+	}
+	return is == 2;
+}
+
 static bool wait_may_spin(struct hccld_stream *stream)
 {
 	int32_t credit = atomic_load_explicit(&stream->credit, memory_order_relaxed);
 	uint32_t waits = atomic_load_explicit(&stream->waits, memory_order_relaxed);
 
 	atomic_store_explicit(&stream->waits, waits + 1, memory_order_relaxed);
-	if (cpu_count() < 2 || atomic_load_explicit(&waiting, memory_order_relaxed) > cpu_count())
+	if ((cpu_count() < 2 && !is_pinned()) || atomic_load_explicit(&waiting, memory_order_relaxed) > cpu_count())
 		return false;
-	return credit > 0 || waits % CREDIT_RETRY == 0;
+	return credit > 0 || waits % (is_pinned() ? PINNED_RETRY : CREDIT_RETRY) == 0;
 }
 
 static void wait_credit(struct wait *wait, bool helped)
@@ -104,10 +119,13 @@ static void wait_credit(struct wait *wait, bool helped)
 	int32_t credit = atomic_load_explicit(&wait->stream->credit, memory_order_relaxed);
 
 	wait->spins = false;
+	/* on one processor with others who wait, a spin holds up those whom it waits for: it has to help nearly always */
+	const int32_t won = is_pinned() ? 1 : 2, lost = is_pinned() ? STREAM_CREDIT_MAX : 1;
+
 	if (helped && credit < STREAM_CREDIT_MAX)
-		atomic_store_explicit(&wait->stream->credit, credit + 2, memory_order_relaxed);
+		atomic_store_explicit(&wait->stream->credit, credit + won, memory_order_relaxed);
 	else if (!helped && credit > 0)
-		atomic_store_explicit(&wait->stream->credit, credit - 1, memory_order_relaxed);
+		atomic_store_explicit(&wait->stream->credit, credit > lost ? credit - lost : 0, memory_order_relaxed);
 }
 
 /* A moment passes, without a sleep. False: it is time for one. */
@@ -116,7 +134,7 @@ static bool wait_step(struct wait *wait)
 	uint64_t now;
 
 	if (wait->spins) {
-		if (++wait->steps < SPIN_STEPS)
+		if (++wait->steps < (is_pinned() ? PINNED_STEPS : SPIN_STEPS))
 			return true;
 		wait_credit(wait, false);
 	}
