@@ -274,8 +274,9 @@ static void held_rank(struct job_rank *rank)
 		check_eq_int(async_of(rank->comm), HCCL_E_TIMEOUT);
 	}
 	meet();
-	/* and all is well again after the next recovery */
+	/* and all is well again after the next recovery; what is sent to a rank before it is suspended would end with that */
 	check_ok(HcclCommSuspend(rank->comm));
+	meet();
 	check_ok(HcclCommResume(rank->comm));
 	ring(rank, 3000, 7);
 }
