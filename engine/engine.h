@@ -29,6 +29,12 @@ struct engine_host {
 	/* Types of equal size differ; said once per pair. */
 	void (*type_mismatch)(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint8_t source_type,
 			      uint8_t destination_type);
+	/*
+	 * Sends of @source would complete without their receivers if it had an eager pool more than @pools, or, with another rank for @destination,
+	 * a wide ring to that. The answer comes with the view (enum view_room), and with engine_look_at_held(). False: it is not known yet; asked
+	 * again by a later look. NULL: nobody makes room.
+	 */
+	bool (*no_room)(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint32_t pools);
 };
 
 /*
@@ -65,7 +71,10 @@ bool engine_met_patient(struct engine *engine);
  * may be more.
  */
 bool engine_look_for(struct engine *engine, struct view_context *context, int64_t steps, int64_t *ret_steps);
-/* Heartbeat: sends that wait for a limit of pending bytes are looked at again: the limit may have been raised. Are there any? */
+/*
+ * Heartbeat, and when room was made or refused: sends that wait for a limit of pending bytes, which may have been raised, or for room are looked at
+ * again. Are there any?
+ */
 void engine_look_at_held(struct engine *engine);
 bool engine_has_held(const struct engine *engine);
 /* Heartbeat: wakes who may sleep on a task that was completed when nobody said so (`sleepers` is the clients' word). */

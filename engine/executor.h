@@ -45,7 +45,7 @@ struct engine {
 	struct view_context *dirty;		/* contexts to ring at the end of this pass */
 	struct view_context *pollers;	/* contexts that have polled */
 	struct view_context *awaiting;	/* contexts that have awaited a notify */
-	struct view_context *held;		/* contexts that wait for `pending` to go down */
+	struct view_context *held;		/* contexts that wait for `pending` to go down, or for room */
 	struct view_context *running;		/* the one that is being advanced: not rung, but looked at `again` */
 	bool again;
 	bool shared;				/* clients may have driven contexts, ever */
@@ -167,6 +167,8 @@ void fault_explain_lost(struct fault *fault, struct view_session *session, uint6
 
 /* pending.c: bytes of the offers @first to @last, which are in the ring. */
 uint64_t pending_bytes(const struct view_pair *pair, struct pair_ring *ring, uint64_t first, uint64_t last);
+/* @context is looked at again when something has been received, or room has been made, at the latest by the next heartbeat. */
+void pending_hold(struct engine *engine, struct view_context *context);
 /* May @bytes more be offered? If not, @context is looked at again when they may. */
 bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_context *context, uint64_t bytes);
 void pending_add(struct engine *engine, struct view_comm *comm, struct view_pair *pair, uint64_t bytes);

@@ -23,15 +23,20 @@ uint64_t pending_bytes(const struct view_pair *pair, struct pair_ring *ring, uin
 	return bytes;
 }
 
+void pending_hold(struct engine *engine, struct view_context *context)
+{
+	if (context->held)
+		return;
+	context->held = true;
+	context->held_next = engine->held;
+	engine->held = context;
+}
+
 bool pending_allows(struct engine *engine, struct view_comm *comm, struct view_context *context, uint64_t bytes)
 {
 	if (!comm->share || view_share_allows(comm->share, bytes))
 		return true;
-	if (!context->held) {
-		context->held = true;
-		context->held_next = engine->held;
-		engine->held = context;
-	}
+	pending_hold(engine, context);
 	return false;
 }
 

@@ -16,7 +16,7 @@ void engine_crash_point(int point);
 #else
 #define CRASH_POINT(n) ((void)0)
 #endif
-#define CRASH_POINT_COUNT 46
+#define CRASH_POINT_COUNT 47
 #define DIRECT_POINT_FIRST 101
 #define DIRECT_POINT_END 135
 

@@ -25,28 +25,86 @@ static bool pool_find(struct lane *lane, struct view_pool *pool, uint32_t *ret_s
 	return false;
 }
 
-/* A copy of what the receiver has not asked for yet, if there is a slot for it: complete without him. */
-static bool lane_offer_eager(struct lane *lane, uint64_t number, const void *from, uint64_t bytes, struct pair_offer *offer)
+/* A slot of an eager pool. */
+struct eager_slot {
+	const struct view_pool *pool;	/* NULL: none */
+	uint32_t slot;
+};
+
+/* There is no room for what would be complete with it. True: there may be some soon, and the context looks again then. */
+static bool lane_ask_room(struct lane *lane, _Atomic uint8_t *room, uint32_t destination, uint32_t pools)
+{
+	struct engine *engine = lane->batch->engine;
+	/* acquire: the pool or ring that has been made */
+	uint8_t state = atomic_load_explicit(room, memory_order_acquire);
+
+	if (state == ROOM_REFUSED || !engine->host.no_room)
+		return false;
+	pending_hold(engine, lane->batch->context);
+	if (state == ROOM_ASKED)
+		return true;
+	atomic_store_explicit(room, ROOM_ASKED, memory_order_relaxed);
+	if (!engine->host.no_room(engine->host.data, lane->comm, lane->rank, destination, pools))
+		atomic_store_explicit(room, ROOM_UNASKED, memory_order_relaxed);
+	return true;
+}
+
+/*
+ * A slot for a copy of @item, if it is of the size for it and its receiver has not asked for it yet: complete without him. False: not now, but
+ * there may be one soon.
+ */
+static bool lane_find_slot(struct lane *lane, const struct item *item, uint64_t number, struct eager_slot *ret_slot)
 {
 	struct view_pools *pools = lane->comm->pools ? atomic_load_explicit(&lane->comm->pools[lane->rank], memory_order_acquire) : NULL;
-	uint32_t count = pools ? atomic_load_explicit(&pools->count, memory_order_acquire) : 0, slot;
+	uint32_t count = pools ? atomic_load_explicit(&pools->count, memory_order_acquire) : 0;
+	uint64_t bytes = read_once(item->bytes);
 
-	if (!count || atomic_load_explicit(&lane->ring->posted, memory_order_relaxed) >= number)
-		return false;
+	*ret_slot = (struct eager_slot){ .pool = NULL };
+	if (bytes <= HCCLD_INLINE_MAX || bytes > HCCLD_EAGER_MAX ||
+	    atomic_load_explicit(&lane->ring->posted, memory_order_relaxed) >= number)
+		return true;
 	for (uint32_t i = 0; i < count; i++) {
-		struct view_pool *pool = &pools->pools[i];
-		const struct eager_place at = { .pool = pool->pool, .place = pool->place, .slot_count = pool->slot_count };
-
-		if (!pool_find(lane, pool, &slot))
+		if (!pool_find(lane, &pools->pools[i], &ret_slot->slot))
 			continue;
-		eager_fill(&at, slot, lane->peer, number, from, bytes, offer);
+		ret_slot->pool = &pools->pools[i];
 		return true;
 	}
+	return !lane->comm->pool_rooms || !lane_ask_room(lane, &lane->comm->pool_rooms[lane->rank], lane->rank, count);
+}
+
+/* P6: from offer @number on, if there is a wide ring that is not in use. */
+static bool lane_widen(struct lane *lane, uint64_t number)
+{
+	if (!atomic_load_explicit(&lane->pair->wide, memory_order_acquire))
+		return false;
+	atomic_store_explicit(&lane->ring->wide, lane->pair->wide_index + 1, memory_order_release);
+	CRASH_POINT(46);
+	atomic_store_explicit(&lane->ring->wide_from, number, memory_order_release);
+	return true;
+}
+
+static bool lane_has_place(const struct lane *lane, uint64_t number, uint64_t received, uint64_t tail)
+{
+	return number <= received + view_pair_slots(lane->pair, lane->ring, number) &&
+	       slot_is_over(view_pair_offer(lane->pair, lane->ring, number), received, tail);
+}
+
+/* Is there a place in the ring for offer @number, now or by widening it? */
+static bool lane_has_room(struct lane *lane, const struct item *item, uint64_t number, uint64_t received, uint64_t tail)
+{
+	if (lane_has_place(lane, number, received, tail))
+		return true;
+	if (read_once(item->bytes) > HCCLD_EAGER_MAX || lane->pair->is_first ||
+	    atomic_load_explicit(&lane->ring->wide_from, memory_order_relaxed))
+		return false;
+	if (lane_widen(lane, number))
+		return lane_has_place(lane, number, received, tail);
+	lane_ask_room(lane, &lane->pair->wide_room, lane->peer, 0);
 	return false;
 }
 
-/* Writes offer @number for @item into its slot; guarded. */
-static void lane_offer(struct lane *lane, const struct item *item, uint64_t number)
+/* Writes offer @number for @item into its place; guarded. */
+static void lane_offer(struct lane *lane, const struct item *item, uint64_t number, const struct eager_slot *eager)
 {
 	struct pair_offer *slot = view_pair_offer(lane->pair, lane->ring, number);
 	uint64_t bytes = read_once(item->bytes), offset = read_once(item->offset), segment = read_once(item->segment);
@@ -59,8 +117,14 @@ static void lane_offer(struct lane *lane, const struct item *item, uint64_t numb
 	if (bytes <= HCCLD_EAGER_MAX) {
 		from = view_segment_find(lane->batch->context->session, segment, offset, bytes);
 		if (from && bytes > HCCLD_INLINE_MAX) {
-			if (lane_offer_eager(lane, number, from->base + offset, bytes, slot))
+			const struct eager_place at = { .pool = eager->pool ? eager->pool->pool : NULL,
+							.place = eager->pool ? eager->pool->place : 0,
+							.slot_count = eager->pool ? eager->pool->slot_count : 0 };
+
+			if (eager->pool) {
+				eager_fill(&at, eager->slot, lane->peer, number, from->base + offset, bytes, slot);
 				return;
+			}
 		} else if (from) {
 			slot->where = OFFER_INLINE;
 			copy_payload(slot->payload, from->base + offset, bytes);
@@ -109,6 +173,7 @@ static bool lane_send_issue(struct lane *lane)
 	engine->host.guard_begin();
 	while (index != LANE_END) {
 		struct item *item = lane_item(lane, index);
+		struct eager_slot eager;
 		uint64_t number;
 		uint32_t next;
 
@@ -116,19 +181,18 @@ static bool lane_send_issue(struct lane *lane)
 			break;
 		number = atomic_load_explicit(&item->number, memory_order_relaxed);
 		if (number > tail || !number) {
-			if (last >= received + view_pair_slots(lane->pair, lane->ring, last + 1) || (!number && last < sent) ||
-			    !slot_is_over(view_pair_offer(lane->pair, lane->ring, last + 1), received, tail))
-				break;	/* no room, or numbers that another lane was given and has not offered */
-			if (number && !(sane = number == last + 1))
+			/* not numbers that another lane was given and has not offered */
+			if ((!number && last < sent) || !lane_has_room(lane, item, last + 1, received, tail))
 				break;
-			if (!lane_may_offer(lane, last + 1, offered + read_once(item->bytes)))
+			if ((number && !(sane = number == last + 1)) ||
+			    !lane_may_offer(lane, last + 1, offered + read_once(item->bytes)) || !lane_find_slot(lane, item, last + 1, &eager))
 				break;
 			last++;
 			if (!number) {
 				atomic_store_explicit(&item->number, last, memory_order_release);
 				CRASH_POINT(7);
 			}
-			lane_offer(lane, item, last);
+			lane_offer(lane, item, last, &eager);
 			offered += view_pair_offer(lane->pair, lane->ring, last)->bytes;
 		}
 		next = read_once(item->next);

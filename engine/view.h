@@ -107,7 +107,7 @@ struct view_context {
 	bool awaits;			/* a head waits for a notify; as of the last look */
 	bool in_awaiting;
 	struct view_context *awaiting_next;
-	bool held;			/* has sends that wait for the tenant's limit; in the engine's list of these */
+	bool held;			/* has sends that wait for the tenant's limit, or for room; in the engine's list of these */
 	struct view_context *held_next;
 	uint32_t next_stream;		/* where the next visit begins */
 	/* the batch that was left in the middle of its lanes, and what is known of those before */
@@ -139,6 +139,13 @@ struct view_session {
 	bool never_drives;		/* its client is of a release whose threads take no contexts: it knows neither SLEEP nor HELD */
 };
 
+/* Of what lets sends complete without their receivers: an eager pool more, a wide ring. */
+enum view_room {
+	ROOM_UNASKED,
+	ROOM_ASKED,			/* by the executor; the answer is one of the others, and the pool or ring before it */
+	ROOM_REFUSED,			/* there is no more: such sends wait for their receivers */
+};
+
 struct view_pair {
 	_Atomic(struct pair_ring *) ring;	/* (last) */
 	struct fault *fault;			/* the record of its failure */
@@ -146,6 +153,8 @@ struct view_pair {
 	bool type_warned;			/* [engine] */
 	struct transfer *transfer;		/* [engine] the receive that is being copied */
 	uint64_t pending;			/* [engine] bytes of its offers that count as pending */
+	uint32_t wide_index;			/* number of the pair ring in whose place it begins */
+	_Atomic uint8_t wide_room;		/* enum view_room */
 	_Atomic(struct pair_wide *) wide;	/* (last) NULL: it has none */
 };
 
@@ -171,6 +180,7 @@ struct view_comm {
 	_Atomic(struct view_context *) *contexts;	/* [size] (last); on this node; engine_rank_detach() clears it */
 	struct view_pair *pairs;	/* [size * size], source * size + destination */
 	_Atomic(struct view_pools *) *pools;	/* [size] (last) of each rank; NULL: nobody has any */
+	_Atomic uint8_t *pool_rooms;	/* [size] enum view_room of each rank; NULL: nobody gets any */
 	struct view_flow flow;		/* [engine] */
 };
 

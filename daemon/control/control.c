@@ -102,6 +102,7 @@ static int control_start_scheduler(struct control *control)
 		.notify = control_notify,
 		.liar = control_liar,
 		.type_mismatch = control_type_mismatch,
+		.no_room = growth_make,
 	};
 	int r;
 

@@ -75,8 +75,9 @@ struct control {
 	bool is_notify_ringing, is_notify_timed; /* they are under way */
 	uint64_t notify_after;	/* id of the last session that was looked at */
 	struct loop_timer *growth_timer; /* growth_watch.h */
-	struct scheduler_call growth_pass;
+	struct scheduler_call growth_pass, growth_look;
 	bool is_growth_passing, is_growth_timed; /* they are under way */
+	bool is_growth_looked_for, is_growth_looked_for_again;
 	uint64_t growth_comm; /* with which rank of which communicator the next look begins; 0: the first */
 	uint32_t growth_rank;
 	struct list channel_waits;	  /* channel_wait.h */

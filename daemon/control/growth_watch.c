@@ -2,6 +2,10 @@
 /* Receivers tell nobody that they have received the last of it, so the rings are looked at. */
 #include "control/growth_watch.h"
 
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
 #include "base/loop.h"
 #include "control/control.h"
 #include "registry/comm.h"
@@ -10,6 +14,49 @@
 #include "scheduler/scheduler.h"
 
 #define AGAIN_MS 200
+
+static bool look_run(struct engine *engine, void *arg)
+{
+	engine_look_at_held(engine);
+	return true;
+}
+
+static void growth_look(struct control *control);
+
+static void look_done(void *arg)
+{
+	struct control *control = arg;
+
+	control->is_growth_looked_for = false;
+	if (control->is_growth_looked_for_again && !control->is_stopping)
+		growth_look(control);
+}
+
+/* Contexts that wait for room look again. */
+static void growth_look(struct control *control)
+{
+	control->is_growth_looked_for_again = control->is_growth_looked_for;
+	if (control->is_growth_looked_for)
+		return;
+	control->is_growth_looked_for = true;
+	control->growth_look = (struct scheduler_call){ .run = look_run, .done = look_done, .arg = control };
+	scheduler_call(control->scheduler, &control->growth_look);
+}
+
+void growth_make(void *data, uint64_t comm_id, uint32_t source, uint32_t destination, uint32_t pools)
+{
+	struct control *control = data;
+	struct comm *comm = idmap_get(&control->registry->comm_ids, comm_id);
+	int r;
+
+	/* a rank that is going sends no more */
+	if (control->is_stopping || !comm || !comm->ranks[source] || comm->ranks[source]->is_closing)
+		return;
+	r = growth_answer(comm, source, destination, pools);
+	if (r < 0)
+		log_debug("communicator %s: sends of rank %" PRIu32 " wait for their receivers: %s", comm->name, source, strerror(-r));
+	growth_look(control);
+}
 
 void growth_watch(struct control *control)
 {

@@ -322,9 +322,10 @@ static int comm_make_view(struct comm *comm, uint32_t size, struct comm_region *
 					 .region = region,
 					 .contexts = contexts,
 					 .pairs = pairs,
-					 .pools = calloc(size, sizeof(*comm->view.pools)) };
+					 .pools = calloc(size, sizeof(*comm->view.pools)),
+					 .pool_rooms = calloc(size, sizeof(*comm->view.pool_rooms)) };
 	comm->ranks = calloc(size, sizeof(*comm->ranks));
-	if (!comm->ranks || !comm->view.pools) {
+	if (!comm->ranks || !comm->view.pools || !comm->view.pool_rooms) {
 		comm_free_view(comm);
 		return -ENOMEM;
 	}

@@ -58,7 +58,10 @@ static void pool_publish(struct view_pools *pools, struct extent *extent)
 
 static void wide_publish(struct comm *comm, struct extent *extent)
 {
-	atomic_store_explicit(&view_pair_of(&comm->view, extent->use.source, extent->use.peer)->wide, extent->base, memory_order_release);
+	struct view_pair *pair = view_pair_of(&comm->view, extent->use.source, extent->use.peer);
+
+	pair->wide_index = extent->first;
+	atomic_store_explicit(&pair->wide, extent->base, memory_order_release);
 }
 
 static struct extent *growth_find(const struct comm *comm, enum extent_kind kind, uint32_t source, uint32_t peer)
@@ -110,6 +113,17 @@ int growth_wide(struct comm *comm, uint32_t source, uint32_t destination, struct
 	r = extent_new(comm, &(struct extent_use){ EXTENT_WIDE, source, destination, HCCLD_PAIR_WIDE_SLOTS }, growth_wide_bytes(), ret_extent);
 	if (r == 0)
 		wide_publish(comm, *ret_extent);
+	return r;
+}
+
+int growth_answer(struct comm *comm, uint32_t source, uint32_t destination, uint32_t pools)
+{
+	struct extent *extent;
+	int r = source == destination ? growth_pool(comm, source, pools, &extent) : growth_wide(comm, source, destination, &extent);
+	_Atomic uint8_t *room = source == destination ? &comm->view.pool_rooms[source] : &view_pair_of(&comm->view, source, destination)->wide_room;
+
+	/* release: what has been made is before it */
+	atomic_store_explicit(room, r < 0 ? ROOM_REFUSED : ROOM_UNASKED, memory_order_release);
 	return r;
 }
 
@@ -265,4 +279,5 @@ void growths_free(struct comm *comm)
 	for (uint32_t i = 0; comm->view.pools && i < comm->view.size; i++)
 		free(atomic_load_explicit(&comm->view.pools[i], memory_order_relaxed));
 	free(comm->view.pools);
+	free(comm->view.pool_rooms);
 }

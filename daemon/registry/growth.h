@@ -18,6 +18,11 @@ struct extent;
 int growth_pool(struct comm *comm, uint32_t rank, uint32_t which, struct extent **ret_extent);
 /* The wide ring from @source to @destination in the same way. -EINVAL: there is no such pair. */
 int growth_wide(struct comm *comm, uint32_t source, uint32_t destination, struct extent **ret_extent);
+/*
+ * What the engine misses (no_room() of struct scheduler_options): a pool of @source more than @pools, or with another rank for @destination the wide
+ * ring to that. The answer is in the view: made, or refused for the reason that is returned.
+ */
+int growth_answer(struct comm *comm, uint32_t source, uint32_t destination, uint32_t pools);
 /* Bytes that these take, for texts. */
 uint64_t growth_pool_bytes(uint32_t which);
 uint64_t growth_wide_bytes(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the control thread and the engine thread: calls go in through a lock-free stack (pushed by control, taken as a whole and turned
- * round), come back through another; events (liars, warnings) through a fixed ring with one writer and one reader.
+ * Calls between the control thread and the engine thread: they go in through a lock-free stack (pushed by control, taken as a whole and turned
+ * round), and come back through another.
  */
 #pragma once
 
@@ -11,45 +11,6 @@
 #include <stdint.h>
 
 #include "scheduler/scheduler.h"
-
-#define EVENTS 256u	/* a power of two */
-
-struct event {
-	bool is_liar;
-	const char *what;
-	uint64_t object;	/* session or communicator */
-	uint32_t source, destination;
-	uint8_t source_type, destination_type;
-};
-
-struct event_ring {
-	struct event events[EVENTS];
-	_Atomic uint32_t head, tail;	/* read by control, written by the engine thread */
-};
-
-/* False: it is full. */
-static inline bool event_ring_put(struct event_ring *ring, const struct event *event)
-{
-	uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-
-	if (tail - atomic_load_explicit(&ring->head, memory_order_acquire) == EVENTS)
-		return false;
-	ring->events[tail % EVENTS] = *event;
-	atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
-	return true;
-}
-
-/* False: it is empty. */
-static inline bool event_ring_take(struct event_ring *ring, struct event *ret_event)
-{
-	uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-
-	if (head == atomic_load_explicit(&ring->tail, memory_order_acquire))
-		return false;
-	*ret_event = ring->events[head % EVENTS];
-	atomic_store_explicit(&ring->head, head + 1, memory_order_release);
-	return true;
-}
 
 static inline void call_push(_Atomic(struct scheduler_call *) *stack, struct scheduler_call *call)
 {

@@ -18,8 +18,8 @@
 
 #include "scheduler/calls.h"
 #include "scheduler/copier.h"
+#include "scheduler/events.h"
 #include "scheduler/guard.h"
-#include "scheduler/mail.h"
 #include "scheduler/wake.h"
 #include "proto/clock.h"
 #include "proto/yielding.h"
@@ -51,7 +51,7 @@ struct scheduler {
 	struct calls calls;
 	_Atomic bool stop;
 	_Atomic uint64_t passes;
-	struct event_ring events;
+	struct events events;
 	uint64_t worked_ns, beat_ns, polled_ns, tick_ns, patient_ns;
 	bool patient;			/* one was, at `patient_ns` */
 	bool in_patrol;			/* `awake` says so */
@@ -66,31 +66,6 @@ struct scheduler {
 	uint32_t lively;		/* LIVELY_PASSES, as they are left */
 	struct yielding yielding;
 };
-
-/* ---- events: engine thread to control thread ---- */
-
-static void scheduler_event(struct scheduler *scheduler, const struct event *event)
-{
-	/* warnings may be lost; of liars the next beat tells again */
-	if (event_ring_put(&scheduler->events, event))
-		scheduler->options.notify(scheduler->options.data);
-}
-
-static void scheduler_liar(void *data, struct view_session *session, const char *what)
-{
-	struct event event = { .is_liar = true, .what = what, .object = session->id };
-
-	scheduler_event(data, &event);
-}
-
-static void scheduler_type_mismatch(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint8_t source_type,
-				    uint8_t destination_type)
-{
-	struct event event = { .object = comm->id, .source = source, .destination = destination, .source_type = source_type,
-			       .destination_type = destination_type };
-
-	scheduler_event(data, &event);
-}
 
 static bool scheduler_run_calls(struct scheduler *scheduler)
 {
@@ -209,7 +184,7 @@ static void context_beat(struct scheduler *scheduler, struct view_context *conte
 
 	if (context->broken) {
 		/* until its session is gone: an event may have been lost */
-		scheduler_liar(scheduler, context->session, "a task that makes no sense");
+		event_liar(&scheduler->events, context->session, "a task that makes no sense");
 		return;
 	}
 	if (scheduler->recounts)
@@ -459,8 +434,10 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 	if (!scheduler)
 		return -ENOMEM;
 	scheduler->options = *options;
-	host = (struct engine_host){ .data = scheduler, .guard_begin = guard_begin, .guard_end = guard_end, .liar = scheduler_liar,
-				     .type_mismatch = scheduler_type_mismatch };
+	scheduler->events.options = &scheduler->options;
+	host = events_host(&scheduler->events);
+	host.guard_begin = guard_begin;
+	host.guard_end = guard_end;
 	r = engine_new(&host, TRANSFERS, &scheduler->engine);
 	if (r == 0)
 		r = guard_install();
@@ -556,22 +533,11 @@ void scheduler_set_path(struct scheduler *scheduler, enum beacon_path path)
 	scheduler_nudge(scheduler);
 }
 
-static void event_deliver(struct scheduler *scheduler, const struct event *event)
-{
-	if (event->is_liar)
-		scheduler->options.liar(scheduler->options.data, event->object, event->what);
-	else
-		scheduler->options.type_mismatch(scheduler->options.data, event->object, event->source, event->destination,
-						 event->source_type, event->destination_type);
-}
-
 void scheduler_collect(struct scheduler *scheduler)
 {
 	struct scheduler_call *call;
-	struct event event;
 
-	while (event_ring_take(&scheduler->events, &event))
-		event_deliver(scheduler, &event);
+	events_collect(&scheduler->events);
 	call = calls_collect(&scheduler->calls);
 	while (call) {
 		struct scheduler_call *next = call->next;

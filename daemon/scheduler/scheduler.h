@@ -29,6 +29,8 @@ struct scheduler_options {
 	void (*liar)(void *data, uint64_t session, const char *what);
 	void (*type_mismatch)(void *data, uint64_t comm, uint32_t source, uint32_t destination, uint8_t source_type,
 			      uint8_t destination_type);
+	/* As in struct engine_host; whoever answers says so with a call of engine_look_at_held(). NULL: nobody does. */
+	void (*no_room)(void *data, uint64_t comm, uint32_t source, uint32_t destination, uint32_t pools);
 };
 
 /* Something to do on the engine thread between two steps, and then on the control thread. Embedded in what it is about. */

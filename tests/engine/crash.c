@@ -367,6 +367,54 @@ static void drive(struct rig *rig, const struct scenario *scenario)
 	rig_run(rig);
 }
 
+/* More sends than the ring has places, complete before anybody receives: into a pool and a wide ring. */
+#define AHEAD 20u
+#define AHEAD_BYTES 100u
+
+static void submit_ahead(struct rig *rig)
+{
+	struct rig_item items[AHEAD];
+
+	rig_have_room(rig);
+	/* those that an executor has filled and not offered stay taken until that number is received */
+	rig_give(rig, 0, 0, 2 * AHEAD);
+	rig_give(rig, 0, 1, 1);
+	for (uint32_t m = 0; m < AHEAD; m++) {
+		for (uint32_t i = 0; i < AHEAD_BYTES; i++)
+			rig->ranks[0].memory[m * AHEAD_BYTES + i] = pattern(0, 1, m, i);
+		items[m] = (struct rig_item){ ITEM_SEND, 1, m * AHEAD_BYTES, AHEAD_BYTES, 7 };
+	}
+	rig_submit(rig, 0, 0, items, AHEAD, 0);
+}
+
+static void act_ahead(struct rig *rig)
+{
+	struct rig_item items[AHEAD];
+
+	if (rig->ranks[1].streams[0]->tail)
+		return;	/* before the crash */
+	if (!rig_is_done(rig, 0, 0)) {
+		failures++;
+		fprintf(stderr, "sends wait for their receiver\n");
+	}
+	memset(rig->ranks[0].memory, 0, AHEAD * AHEAD_BYTES);
+	for (uint32_t m = 0; m < AHEAD; m++)
+		items[m] = (struct rig_item){ ITEM_RECEIVE, 0, m * AHEAD_BYTES, AHEAD_BYTES, 7 };
+	rig_submit(rig, 1, 0, items, AHEAD, 0);
+}
+
+static void check_ahead(struct rig *rig, int point, uint32_t count)
+{
+	uint32_t bad = 0;
+
+	expect(rig_is_done(rig, 1, 0), "the receives are not done", point, count);
+	for (uint32_t m = 0; m < AHEAD; m++)
+		for (uint32_t i = 0; i < AHEAD_BYTES; i++)
+			bad += rig->ranks[1].memory[m * AHEAD_BYTES + i] != pattern(0, 1, m, i);
+	expect(!bad, "bytes differ", point, count);
+	expect(rig_pair(rig, 0, 1)->wide_from == HCCLD_PAIR_SLOTS + 1, "the ring was not widened when it was full", point, count);
+}
+
 /* True if the point was reached @count times. */
 static bool crash_at(int point, uint32_t count, const struct scenario *scenario)
 {
@@ -401,6 +449,7 @@ int main(void)
 		{ submit_notifies, NULL, check_notifies },
 		{ submit_reductions, NULL, check_reductions },
 		{ submit_adders, NULL, check_adders },
+		{ submit_ahead, act_ahead, check_ahead },
 	};
 	uint32_t crashes = 0;
 

@@ -11,20 +11,12 @@
 
 #include "base/hole.h"
 #include "proto/clock.h"
+#include "scheduler/events.h"
 #include "scheduler/scheduler.h"
 #include "tests/fuzz/input.h"
 
 #define TRANSFERS 64u
-#define EVENTS 256u
 #define LOOKS_MAX 1000u	/* in one turn: a context that always has something is no fault */
-
-struct event {
-	bool is_liar;
-	uint64_t object;
-	const char *what;
-	uint32_t source, destination;
-	uint8_t source_type, destination_type;
-};
 
 struct scheduler {
 	struct scheduler_options options;
@@ -32,8 +24,7 @@ struct scheduler {
 	struct view_yard *yards;
 	struct scheduler_call *queue, **queue_end;
 	struct scheduler_call *finished, **finished_end;
-	struct event events[EVENTS];
-	uint32_t event_count;
+	struct events events;
 };
 
 static void no_guard(void)
@@ -62,25 +53,6 @@ static void bus_watch(void)
 		insist(sigaction(SIGBUS, &action, &previous) == 0);
 }
 
-static void event_add(struct scheduler *scheduler, const struct event *event)
-{
-	if (scheduler->event_count < EVENTS)
-		scheduler->events[scheduler->event_count++] = *event;
-	scheduler->options.notify(scheduler->options.data);
-}
-
-static void liar_found(void *data, struct view_session *session, const char *what)
-{
-	event_add(data, &(struct event){ .is_liar = true, .object = session->id, .what = what });
-}
-
-static void mismatch_found(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint8_t source_type,
-			   uint8_t destination_type)
-{
-	event_add(data, &(struct event){ .object = comm->id, .source = source, .destination = destination,
-					 .source_type = source_type, .destination_type = destination_type });
-}
-
 int scheduler_new(const struct scheduler_options *options, struct scheduler **ret_scheduler)
 {
 	struct scheduler *scheduler = calloc(1, sizeof(*scheduler));
@@ -89,9 +61,11 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 
 	insist(scheduler);
 	bus_watch();
-	host = (struct engine_host){ .data = scheduler, .guard_begin = no_guard, .guard_end = nothing_lost,
-				     .liar = liar_found, .type_mismatch = mismatch_found };
 	scheduler->options = *options;
+	scheduler->events.options = &scheduler->options;
+	host = events_host(&scheduler->events);
+	host.guard_begin = no_guard;
+	host.guard_end = nothing_lost;
 	scheduler->queue_end = &scheduler->queue;
 	scheduler->finished_end = &scheduler->finished;
 	r = engine_new(&host, TRANSFERS, &scheduler->engine);
@@ -243,18 +217,8 @@ void scheduler_call(struct scheduler *scheduler, struct scheduler_call *call)
 void scheduler_collect(struct scheduler *scheduler)
 {
 	struct scheduler_call *call = scheduler->finished;
-	uint32_t count = scheduler->event_count;
 
-	scheduler->event_count = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		struct event event = scheduler->events[i];
-
-		if (event.is_liar)
-			scheduler->options.liar(scheduler->options.data, event.object, event.what);
-		else
-			scheduler->options.type_mismatch(scheduler->options.data, event.object, event.source,
-							 event.destination, event.source_type, event.destination_type);
-	}
+	events_collect(&scheduler->events);
 	scheduler->finished = NULL;
 	scheduler->finished_end = &scheduler->finished;
 	while (call) {

@@ -14,7 +14,7 @@
 static const uint32_t sizes[] = { 41, 1, 8, 40, 1000, 4096, LARGEST };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-static enum end { DESTROYS, KILLED, BATCH } end;
+static enum end { DESTROYS, KILLED, BATCH, PAUSES } end;
 
 static unsigned char value_of(uint32_t message, uint32_t at)
 {
@@ -41,6 +41,9 @@ static void send_all(struct job_rank *rank, uint32_t size)
 	for (uint32_t i = 0; i < MESSAGES; i++) {
 		fill(memory, i, size);
 		check_ok(HcclSend(memory, size, HCCL_DATA_TYPE_INT8, 1, rank->comm, rank->stream));
+		/* long enough for the daemon to take it over */
+		if (end == PAUSES && i % 16 == 0)
+			usleep(3000);
 		check_ok(aclrtSynchronizeStream(rank->stream));
 	}
 }
@@ -124,6 +127,11 @@ TEST(a_sender_that_has_destroyed_its_communicator)
 TEST(a_sender_that_was_killed)
 {
 	run_sizes(KILLED);
+}
+
+TEST(a_sender_that_does_something_else_meanwhile)
+{
+	run_sizes(PAUSES);
 }
 
 TEST(a_batch_of_a_thousand)

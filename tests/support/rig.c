@@ -37,9 +37,23 @@ static void rig_type_mismatch(void *data, struct view_comm *comm, uint32_t sourc
 	((struct rig *)data)->type_mismatches++;
 }
 
+static bool rig_no_room(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint32_t pools)
+{
+	struct rig *rig = data;
+
+	if (rig->is_deaf)
+		return false;
+	rig->rooms_asked++;
+	rig->room_source = source;
+	rig->room_destination = destination;
+	rig->room_pools = pools;
+	return true;
+}
+
 static void rig_engine(struct rig *rig)
 {
-	struct engine_host host = { .data = rig, .guard_begin = rig_guard_begin, .guard_end = rig_guard_end, .liar = rig_liar, .type_mismatch = rig_type_mismatch };
+	struct engine_host host = { .data = rig, .guard_begin = rig_guard_begin, .guard_end = rig_guard_end, .liar = rig_liar,
+				    .type_mismatch = rig_type_mismatch, .no_room = rig->comm.pools ? rig_no_room : NULL };
 	int r = engine_new(&host, 64, &rig->engine);
 
 	assert(r == 0);
@@ -153,9 +167,70 @@ void rig_make_first(struct rig *rig)
 	}
 }
 
+void rig_have_room(struct rig *rig)
+{
+	rig->comm.pools = calloc(rig->size, sizeof(*rig->comm.pools));
+	rig->comm.pool_rooms = calloc(rig->size, sizeof(*rig->comm.pool_rooms));
+	engine_free(rig->engine);
+	rig_engine(rig);
+}
+
+static _Atomic uint8_t *rig_room(struct rig *rig, uint32_t source, uint32_t destination)
+{
+	return source == destination ? &rig->comm.pool_rooms[source] : &view_pair_of(&rig->comm, source, destination)->wide_room;
+}
+
+void rig_give(struct rig *rig, uint32_t source, uint32_t destination, uint32_t slots)
+{
+	struct view_pools *pools = atomic_load(&rig->comm.pools[source]);
+	uint32_t count;
+
+	if (source != destination) {
+		struct view_pair *pair = view_pair_of(&rig->comm, source, destination);
+
+		pair->wide_index = 1000 + source * rig->size + destination;
+		atomic_store(&pair->wide, zeroed(sizeof(struct pair_wide)));
+		return;
+	}
+	if (!pools) {
+		pools = calloc(1, sizeof(*pools));
+		atomic_store(&rig->comm.pools[source], pools);
+	}
+	count = atomic_load(&pools->count);
+	assert(count < HCCLD_EAGER_POOLS);
+	pools->pools[count] = (struct view_pool){ .place = (uint64_t)(source * HCCLD_EAGER_POOLS + count + 1) << 24,
+						  .bytes = eager_pool_size(slots), .pool = zeroed(eager_pool_size(slots)), .slot_count = slots };
+	atomic_store(&pools->count, count + 1);
+}
+
+void rig_answer(struct rig *rig, uint32_t slots)
+{
+	if (slots)
+		rig_give(rig, rig->room_source, rig->room_destination, slots);
+	atomic_store(rig_room(rig, rig->room_source, rig->room_destination), slots ? ROOM_UNASKED : ROOM_REFUSED);
+	engine_look_at_held(rig->engine);
+	rig_run(rig);
+}
+
+static void rig_free_room(struct rig *rig)
+{
+	for (uint32_t i = 0; rig->comm.pools && i < rig->size; i++) {
+		struct view_pools *pools = atomic_load(&rig->comm.pools[i]);
+
+		for (uint32_t k = 0; pools && k < atomic_load(&pools->count); k++)
+			free(pools->pools[k].pool);
+		free(pools);
+	}
+	free(rig->comm.pools);
+	free(rig->comm.pool_rooms);
+	for (uint32_t i = 0; i < rig->size * rig->size; i++)
+		free(atomic_load(&rig->comm.pairs[i].wide));
+}
+
 struct rig *rig_free(struct rig *rig)
 {
 	engine_free(rig->engine);
+	rig_free_room(rig);
 	for (uint32_t i = 0; i < rig->size * rig->size; i++)
 		free(atomic_load(&rig->comm.pairs[i].ring));
 	for (uint32_t i = 0; i < rig->size; i++) {
@@ -191,10 +266,15 @@ void rig_restart(struct rig *rig)
 {
 	engine_free(rig->engine);
 	memset(&rig->comm.flow, 0, sizeof(rig->comm.flow));
-	for (uint32_t i = 0; i < rig->size * rig->size; i++)
+	for (uint32_t i = 0; i < rig->size * rig->size; i++) {
 		rig->comm.pairs[i].transfer = NULL;
-	for (uint32_t i = 0; i < rig->size; i++)
+		atomic_store(&rig->comm.pairs[i].wide_room, ROOM_UNASKED);
+	}
+	for (uint32_t i = 0; i < rig->size; i++) {
 		rig_forget_context(&rig->contexts[i]);
+		if (rig->comm.pool_rooms)
+			atomic_store(&rig->comm.pool_rooms[i], ROOM_UNASKED);
+	}
 	rig_engine(rig);
 	for (uint32_t i = 0; i < rig->size; i++)
 		if (rig->contexts[i].session)

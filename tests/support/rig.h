@@ -33,6 +33,9 @@ struct rig {
 	struct rig_rank ranks[RIG_RANKS_MAX];
 	struct engine *engine;
 	uint32_t liars, type_mismatches, host_runs;
+	/* room that the executor has asked for; `is_deaf`: it cannot ask */
+	uint32_t rooms_asked, room_source, room_destination, room_pools;
+	bool is_deaf;
 };
 
 /* What one item of a test says; offsets are in the rank's memory. */
@@ -68,6 +71,13 @@ struct rig *rig_new(uint32_t size, bool shared);
 struct rig *rig_free(struct rig *rig);
 /* All pairs get rings as a daemon of release 0.3 has made them. */
 void rig_make_first(struct rig *rig);
+/*
+ * From here on the executor asks for room: eager pools, wide rings. rig_answer() gives what it has asked for last, pools of @slots, and 0 refuses; then it looks
+ * again. rig_give() gives it unasked.
+ */
+void rig_have_room(struct rig *rig);
+void rig_give(struct rig *rig, uint32_t source, uint32_t destination, uint32_t slots);
+void rig_answer(struct rig *rig, uint32_t slots);
 /* A new executor in place of the old one, as after a crash: private state gone, contexts recovered. */
 void rig_restart(struct rig *rig);
 /* Overwrites what must be rebuilt from other words: the counters of pairs and the cursors of lanes. */
