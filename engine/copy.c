@@ -8,7 +8,7 @@
 #include "proto/limits.h"
 
 /* The kernel's word for it: sysconf and cpuid count the caches of other sockets in on virtual machines. */
-uint64_t copy_non_temporal_min(void)
+uint64_t copy_cache(void)
 {
 	FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
 	unsigned long kib = 0;
@@ -18,7 +18,14 @@ uint64_t copy_non_temporal_min(void)
 			kib = 0;
 		fclose(file);
 	}
-	return kib ? (uint64_t)kib * 1024 / HCCLD_NON_TEMPORAL_PART : HCCLD_NON_TEMPORAL_MIN;
+	return (uint64_t)kib * 1024;
+}
+
+uint64_t copy_non_temporal_min(void)
+{
+	uint64_t cache = copy_cache();
+
+	return (cache ? cache : HCCLD_CACHE) / HCCLD_NON_TEMPORAL_PART;
 }
 
 #ifdef __x86_64__

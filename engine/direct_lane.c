@@ -53,10 +53,10 @@ static enum direct_left lane_copy_direct(struct work *work, uint32_t index, stru
 enum direct_left direct_batch(struct direct_context *context, struct stream_ring *ring, const struct task *task, struct direct_rank *rank)
 {
 	struct work work = {
-		.context = context, .rank = rank, .items = &ring->slots[0].item, .mask = HCCLD_STREAM_SLOTS - 1,
+		.context = context, .rank = rank, .items = &ring->slots[0].item, .mask = HCCLD_STREAM_SLOTS - 1, .count = task->item_count,
 		.first = (uint64_t)((const union stream_slot *)task - ring->slots) + 1,
 	};
-	const uint32_t count = task->item_count;
+	const uint32_t count = work.count;
 	enum direct_left left = DIRECT_DONE;
 
 	if (task->side) {

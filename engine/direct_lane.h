@@ -20,6 +20,8 @@ struct work {
 	struct direct_rank *rank;
 	struct item *items;		/* as in struct batch */
 	uint64_t first, mask;
+	uint32_t count;
+	enum { SPILLS_UNKNOWN, SPILLS_NOT, SPILLS } spills;	/* is it larger than the last cache? */
 	/* the segment found last */
 	uint64_t segment;
 	unsigned char *base;

@@ -107,6 +107,30 @@ static inline enum pull pack_pull(struct work *work, const struct run *run, cons
 	return PULL_DONE;
 }
 
+#define SPILL_ITEMS_MAX 256u
+
+/*
+ * Do batches like this one of all ranks pass the last cache? Then stores past it are the faster, by a tenth; else they take more than twice the time of
+ * stores to lines that the cache has.
+ */
+static bool batch_spills(struct work *work)
+{
+	const uint32_t kib = atomic_load_explicit(&work->context->beacon->cache_kib, memory_order_relaxed);
+	const uint64_t cache = kib ? kib * 1024ull : HCCLD_CACHE;
+	uint64_t bytes = 0;
+
+	if (work->spills != SPILLS_UNKNOWN)
+		return work->spills == SPILLS;
+	for (uint32_t i = 0; i < work->count && i < SPILL_ITEMS_MAX && bytes <= cache; i++) {
+		const struct item *item = work_item(work, i);
+
+		if (item->kind == ITEM_SEND || item->kind == ITEM_RECEIVE)
+			bytes += item->bytes;
+	}
+	work->spills = bytes > cache / work->rank->size ? SPILLS : SPILLS_NOT;
+	return work->spills == SPILLS;
+}
+
 /* Receive run->last + 1 has its offer. The offer is another process's word: each field is read once. */
 static enum pull receive_pull(struct work *work, struct run *run, const struct item *item, struct direct_peer *peer)
 {
@@ -150,7 +174,7 @@ static enum pull receive_pull(struct work *work, struct run *run, const struct i
 	work->context->budget -= bytes;
 	run->from_segment = true;
 	CRASH_POINT(126);
-	if (bytes >= HCCLD_NON_TEMPORAL_MIN)
+	if (bytes >= HCCLD_STREAM_MIN && batch_spills(work))
 		copy_non_temporal(to, from, bytes);
 	else
 		memcpy(to, from, bytes);

@@ -21,6 +21,7 @@
 #include "scheduler/events.h"
 #include "scheduler/guard.h"
 #include "scheduler/wake.h"
+#include "engine/copy.h"
 #include "proto/clock.h"
 #include "proto/yielding.h"
 
@@ -449,6 +450,7 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 	}
 	/* what clients of an earlier process were told holds until it is changed */
 	scheduler->path = atomic_load(&options->beacon->local_path);
+	atomic_store(&options->beacon->cache_kib, (uint32_t)(copy_cache() / 1024));
 	atomic_init(&scheduler->wanted_path, scheduler->path);
 	scheduler->was_direct = scheduler->path == PATH_DIRECT;
 	engine_set_direct(scheduler->engine, scheduler->was_direct);

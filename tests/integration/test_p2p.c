@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends and receives: order of checks, matching, independence of items, self items, limits. Errors in flight: test_p2p_fault.c. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -500,4 +501,46 @@ static void all_sizes(void)
 TEST(every_way_of_moving_bytes)
 {
 	job_run(all_sizes);
+}
+
+/* ---- batches that no cache holds ---- */
+
+#define PIECE (1u << 20)
+#define PIECES 40u
+
+static unsigned char piece_byte(uint32_t source, uint32_t piece, uint64_t at)
+{
+	return (unsigned char)(source * 101 + piece * 7 + at * 3 + (at >> 12));
+}
+
+static void pieces_rank(struct job_rank *rank)
+{
+	HcclSendRecvItem items[2 * PIECES];
+	unsigned char *out = job_memory((uint64_t)PIECES * PIECE, 0), *in = job_memory((uint64_t)PIECES * PIECE, 0);
+	uint32_t peer = 1 - rank->rank;
+
+	for (uint32_t i = 0; i < PIECES; i++) {
+		for (uint64_t at = 0; at < PIECE; at++)
+			out[(uint64_t)i * PIECE + at] = piece_byte(rank->rank, i, at);
+		items[2 * i] = job_send(peer, out + (uint64_t)i * PIECE, PIECE);
+		items[2 * i + 1] = job_receive(peer, in + (uint64_t)i * PIECE, PIECE - i % 3);
+		items[2 * i].count -= i % 3;
+	}
+	check_ok(HcclBatchSendRecv(items, 2 * PIECES, rank->comm, rank->stream));
+	check_ok(aclrtSynchronizeStream(rank->stream));
+	for (uint32_t i = 0; i < PIECES; i++)
+		for (uint64_t at = 0; at < PIECE; at++)
+			if (in[(uint64_t)i * PIECE + at] != (at < PIECE - i % 3 ? piece_byte(peer, i, at) : 0))
+				check_msg(false, "piece %u, byte %llu", i, (unsigned long long)at);
+}
+
+static void pieces(void)
+{
+	setenv("HCCLD_ALLOW_DUPLICATE_ITEMS", "1", 1);
+	job_ranks(2, 2, pieces_rank, NULL);
+}
+
+TEST(batches_that_no_cache_holds)
+{
+	job_run(pieces);
 }
