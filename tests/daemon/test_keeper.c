@@ -252,23 +252,6 @@ TEST_TIMEOUT(deaths_in_between_are_found, 60)
 	stop();
 }
 
-static void end_session(uint64_t session)
-{
-	Hccld__Control__KillSession message = HCCLD__CONTROL__KILL_SESSION__INIT;
-	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	struct raw_client tool;
-	struct raw_reply reply;
-
-	raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
-	message.session = session;
-	request.body_case = HCCLD__CONTROL__REQUEST__BODY_KILL_SESSION;
-	request.kill_session = &message;
-	raw_call(&tool, &request, &reply);
-	check_eq_uint(reply.message->cause, 0);
-	raw_reply_free(&reply);
-	raw_client_stop(&tool);
-}
-
 /* What both sides have said in HELLO: the next worker sends what the client knows, and no more. */
 TEST_TIMEOUT(features_outlive_the_worker, 60)
 {
@@ -279,12 +262,12 @@ TEST_TIMEOUT(features_outlive_the_worker, 60)
 	raw_client_start_with(&with, HCCLD__CONTROL__HELLO__ROLE__CLIENT, HCCLD_FEATURES);
 	raw_client_start(&without, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
 	kill_worker();
-	end_session(with.session);
+	raw_kill_session(with.session);
 	check_eq_int(raw_receive(&with, &reply), 0);
 	check_eq_int(reply.message->body_case, HCCLD__CONTROL__REPLY__BODY_FAREWELL);
 	raw_reply_free(&reply);
 	check_eq_int(raw_receive(&with, &reply), -ECONNRESET);
-	end_session(without.session);
+	raw_kill_session(without.session);
 	check_eq_int(raw_receive(&without, &reply), -ECONNRESET);
 	raw_client_stop(&with);
 	raw_client_stop(&without);

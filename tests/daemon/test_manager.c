@@ -221,24 +221,6 @@ static int manager_has(const char *name)
 	return count;
 }
 
-static uint32_t session_count(void)
-{
-	struct raw_reply reply;
-	uint32_t sessions;
-
-	raw_status(&reply);
-	sessions = reply.message->status->sessions;
-	raw_reply_free(&reply);
-	return sessions;
-}
-
-static void sessions_end(void)
-{
-	for (int i = 0; session_count() && i < 200; i++)
-		usleep(20000);
-	check_eq_uint(session_count(), 0);
-}
-
 TEST_TIMEOUT(sessions_survive_under_a_manager, 60)
 {
 	struct raw_client client;
@@ -256,13 +238,13 @@ TEST_TIMEOUT(sessions_survive_under_a_manager, 60)
 		manager_kill();
 		manager_start();
 		check_eq_uint(client.beacon->incarnation, (uint32_t)i + 2);
-		check_eq_uint(session_count(), 1);
+		check_eq_uint(raw_session_count(), 1);
 		check_eq_uint(raw_open_context(&client, 0), context);
 		check_eq_uint(memory[5000], 7);
 	}
 	raw_free(&client, segment);
 	raw_client_stop(&client);
-	sessions_end();
+	raw_wait_for_sessions(0);
 	while (manager_receive(50))
 		;
 	/* only what is the daemon's own */
@@ -283,7 +265,7 @@ TEST_TIMEOUT(a_new_registry_after_a_dropped_one_is_kept, 60)
 		manager_kill();
 		manager_start();
 	}
-	check_eq_uint(session_count(), 0);
+	check_eq_uint(raw_session_count(), 0);
 	raw_client_stop(&client);
 	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
 	raw_open_context(&client, 0);
@@ -291,7 +273,7 @@ TEST_TIMEOUT(a_new_registry_after_a_dropped_one_is_kept, 60)
 	for (int i = 0; i < manager.stored_count; i++)
 		check_eq_int(manager_has(manager.stored[i].name), 1);
 	manager_start();
-	check_eq_uint(session_count(), 1);
+	check_eq_uint(raw_session_count(), 1);
 	check_eq_uint(client.beacon->incarnation, 2);
 	raw_client_stop(&client);
 	manager_close();
@@ -312,13 +294,13 @@ TEST_TIMEOUT(a_store_that_lacks_something, 60)
 		if (strcmp(names[i], "listen") == 0)
 			unlink(manager.socket);
 		manager_start();
-		check_eq_uint(session_count(), strcmp(names[i], "listen") == 0);
+		check_eq_uint(raw_session_count(), strcmp(names[i], "listen") == 0);
 		raw_client_stop(&client);
-		sessions_end();
+		raw_wait_for_sessions(0);
 		raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
 		manager_kill();
 		manager_start();
-		check_eq_uint(session_count(), 1);
+		check_eq_uint(raw_session_count(), 1);
 		raw_client_stop(&client);
 		manager_close();
 	}

@@ -134,42 +134,6 @@ static void process_end(const struct process *process)
 	close(process->told);
 }
 
-/* hcclctl kill: answered when the session has ended. */
-static void kill_session(uint64_t session)
-{
-	Hccld__Control__KillSession body = HCCLD__CONTROL__KILL_SESSION__INIT;
-	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
-	struct raw_client tool;
-	struct raw_reply reply;
-
-	raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
-	body.session = session;
-	request.body_case = HCCLD__CONTROL__REQUEST__BODY_KILL_SESSION;
-	request.kill_session = &body;
-	raw_call(&tool, &request, &reply);
-	check_eq_uint(reply.message->cause, 0);
-	raw_reply_free(&reply);
-	raw_client_stop(&tool);
-}
-
-static uint32_t session_count(void)
-{
-	struct raw_reply reply;
-	uint32_t count;
-
-	raw_status(&reply);
-	count = reply.message->status->sessions;
-	raw_reply_free(&reply);
-	return count;
-}
-
-static void wait_for_sessions(uint32_t count)
-{
-	for (unsigned tries = 0; tries < 500 * test_timeout_scale() && session_count() != count; tries++)
-		usleep(10000);
-	check_eq_uint(session_count(), count);
-}
-
 /* Both of its places are free when it ends, and not before, whether the daemon is restarted in between or not. */
 static void check_held(const struct process *process, int restarts)
 {
@@ -195,8 +159,8 @@ TEST_TIMEOUT(places_of_a_killed_session_wait_for_its_process, 60)
 	check_eq_uint(open_context(&other, 0), 0);
 	process_start(&process, HCCLD_FEATURES, STAYS);
 	check_eq_uint(next_place(), 3);
-	kill_session(process.session);
-	wait_for_sessions(1);
+	raw_kill_session(process.session);
+	raw_wait_for_sessions(1);
 	check_held(&process, 2);
 	raw_client_stop(&other);
 	stop();
@@ -212,7 +176,7 @@ TEST_TIMEOUT(places_of_a_liar_wait_for_its_process, 60)
 	check_eq_uint(open_context(&other, 0), 0);
 	process_start(&process, HCCLD_FEATURES, LIES);
 	process_order(&process);
-	wait_for_sessions(1);
+	raw_wait_for_sessions(1);
 	check_held(&process, 2);
 	raw_client_stop(&other);
 	stop();
@@ -236,7 +200,7 @@ TEST_TIMEOUT(places_wait_when_the_daemon_dies_first, 60)
 	check_eq_int(kill(worker, SIGSTOP), 0);
 	process_order(&process);
 	check_eq_int(kill(worker, SIGKILL), 0);
-	wait_for_sessions(1);
+	raw_wait_for_sessions(1);
 	check_held(&process, 1);
 	raw_client_stop(&other);
 	stop();
@@ -254,7 +218,7 @@ TEST_TIMEOUT(places_are_free_when_the_process_ends_in_a_restart, 60)
 	raw_client_start(&other, CLIENT);
 	check_eq_uint(open_context(&other, 0), 0);
 	process_start(&process, HCCLD_FEATURES, STAYS);
-	kill_session(process.session);
+	raw_kill_session(process.session);
 	check_eq_uint(next_place(), 3);
 	raw_status(&reply);
 	worker = (pid_t)reply.message->status->pid;
@@ -277,7 +241,7 @@ TEST_TIMEOUT(other_places_are_free_at_once, 60)
 	raw_client_start(&other, CLIENT);
 	check_eq_uint(open_context(&other, 0), 0);
 	process_start(&process, HCCLD_FEATURES & ~HCCLD_FEATURE_DIRECT, STAYS);
-	kill_session(process.session);
+	raw_kill_session(process.session);
 	check_eq_uint(next_place(), 1);
 	process_end(&process);
 	process_start(&process, HCCLD_FEATURES, STAYS);
@@ -319,7 +283,7 @@ TEST_TIMEOUT(no_place_waits_in_a_yard_that_has_gone, 60)
 	start(NULL);
 	process_start(&process, HCCLD_FEATURES, STAYS);
 	check_eq_uint(process.places[0], 0);
-	kill_session(process.session);
+	raw_kill_session(process.session);
 	wait_for_place(0);
 	scene_kill_worker();
 	check_eq_uint(next_place(), 0);
@@ -339,7 +303,7 @@ TEST_TIMEOUT(what_waits_counts_as_a_session, 60)
 	start("[limits]\nsessions_per_tenant = 2\n");
 	raw_client_start(&other, CLIENT);
 	process_start(&process, HCCLD_FEATURES, STAYS);
-	kill_session(process.session);
+	raw_kill_session(process.session);
 	hello.magic = HCCLD_MAGIC;
 	hello.version_low = hello.version_high = HCCLD_VERSION_HIGH;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_HELLO;

@@ -373,3 +373,38 @@ void raw_status(struct raw_reply *ret_reply)
 	check_eq_int(ret_reply->message->body_case, HCCLD__CONTROL__REPLY__BODY_STATUS);
 	raw_client_stop(&tool);
 }
+
+uint32_t raw_session_count(void)
+{
+	struct raw_reply reply;
+	uint32_t count;
+
+	raw_status(&reply);
+	count = reply.message->status->sessions;
+	raw_reply_free(&reply);
+	return count;
+}
+
+void raw_wait_for_sessions(uint32_t count)
+{
+	for (unsigned int tries = 0; tries < 500 * test_timeout_scale() && raw_session_count() != count; tries++)
+		usleep(10000);
+	check_eq_uint(raw_session_count(), count);
+}
+
+void raw_kill_session(uint64_t session)
+{
+	Hccld__Control__KillSession body = HCCLD__CONTROL__KILL_SESSION__INIT;
+	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
+	struct raw_client tool;
+	struct raw_reply reply;
+
+	raw_client_start(&tool, HCCLD__CONTROL__HELLO__ROLE__TOOL);
+	body.session = session;
+	request.body_case = HCCLD__CONTROL__REQUEST__BODY_KILL_SESSION;
+	request.kill_session = &body;
+	raw_call(&tool, &request, &reply);
+	check_eq_uint(reply.message->cause, 0);
+	raw_reply_free(&reply);
+	raw_client_stop(&tool);
+}

@@ -90,3 +90,8 @@ void raw_rank_region_free(const struct comm_region *region);
 
 /* A status report, of a tool's connection of its own. Freed by raw_reply_free(). */
 void raw_status(struct raw_reply *ret_reply);
+uint32_t raw_session_count(void);
+/* Waits until there are as many. */
+void raw_wait_for_sessions(uint32_t count);
+/* hcclctl kill: answered when the session has ended. */
+void raw_kill_session(uint64_t session);
