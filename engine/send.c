@@ -5,7 +5,7 @@
 #include "engine/eager.h"
 #include "engine/lane.h"
 
-static bool pool_find(struct lane *lane, struct view_pool *pool, uint32_t *ret_slot)
+static bool pool_find(struct lane *lane, struct eager_place *pool, uint32_t *ret_slot)
 {
 	for (uint32_t i = 0; i < pool->slot_count; i++) {
 		uint32_t slot = (pool->cursor + i) % pool->slot_count;
@@ -27,7 +27,7 @@ static bool pool_find(struct lane *lane, struct view_pool *pool, uint32_t *ret_s
 
 /* A slot of an eager pool. */
 struct eager_slot {
-	const struct view_pool *pool;	/* NULL: none */
+	const struct eager_place *pool;	/* NULL: none */
 	uint32_t slot;
 };
 
@@ -117,12 +117,8 @@ static void lane_offer(struct lane *lane, const struct item *item, uint64_t numb
 	if (bytes <= HCCLD_EAGER_MAX) {
 		from = view_segment_find(lane->batch->context->session, segment, offset, bytes);
 		if (from && bytes > HCCLD_INLINE_MAX) {
-			const struct eager_place at = { .pool = eager->pool ? eager->pool->pool : NULL,
-							.place = eager->pool ? eager->pool->place : 0,
-							.slot_count = eager->pool ? eager->pool->slot_count : 0 };
-
 			if (eager->pool) {
-				eager_fill(&at, eager->slot, lane->peer, number, from->base + offset, bytes, slot);
+				eager_fill(eager->pool, eager->slot, lane->peer, number, from->base + offset, bytes, slot);
 				return;
 			}
 		} else if (from) {

@@ -158,17 +158,9 @@ struct view_pair {
 	_Atomic(struct pair_wide *) wide;	/* (last) NULL: it has none */
 };
 
-/* An eager pool. What clients can write in it is not looked at. */
-struct view_pool {
-	uint64_t place, bytes;		/* as OFFER_EAGER has it */
-	struct eager_pool *pool;
-	uint32_t slot_count;
-	uint32_t cursor;		/* [engine] where the next search for a slot begins */
-};
-
 struct view_pools {
 	_Atomic uint32_t count;		/* (last) 0 again when the rank is gone and they are needed no more */
-	struct view_pool pools[HCCLD_EAGER_POOLS];
+	struct eager_place pools[HCCLD_EAGER_POOLS]; /* `cursor`: [engine]. What clients can write in a pool is not looked at */
 };
 
 struct view_comm {
@@ -317,12 +309,13 @@ static inline const unsigned char *view_eager_find(const struct view_comm *comm,
 	uint32_t count = pools ? atomic_load_explicit(&pools->count, memory_order_acquire) : 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct view_pool *pool = &pools->pools[i];
+		const struct eager_place *pool = &pools->pools[i];
+		const uint64_t size = eager_pool_size(pool->slot_count);
 		uint64_t offset = place - pool->place;
 
-		if (place < pool->place || offset >= pool->bytes)
+		if (place < pool->place || offset >= size)
 			continue;
-		if (offset < eager_payload_offset(pool->slot_count, 0) || bytes > pool->bytes - offset)
+		if (offset < eager_payload_offset(pool->slot_count, 0) || bytes > size - offset)
 			return NULL;
 		return (const unsigned char *)pool->pool + offset;
 	}

@@ -43,16 +43,15 @@ static struct view_pools *pools_of(struct comm *comm, uint32_t rank)
 /* The engine uses it from here on. A header that a client has changed changes nothing: nobody but clients of that rank reads it. */
 static void pool_publish(struct view_pools *pools, struct extent *extent)
 {
-	struct view_pool *view = &pools->pools[extent->use.peer];
+	struct eager_place *view = &pools->pools[extent->use.peer];
 	struct eager_pool *pool = extent->base;
 
 	pool->rank = extent->use.source;
 	pool->slot_count = extent->use.slots;
 	pool->magic = EAGER_MAGIC;
-	*view = (struct view_pool){ .place = extent->first * (uint64_t)sizeof(struct pair_ring),
-				    .bytes = eager_pool_size(extent->use.slots),
-				    .pool = pool,
-				    .slot_count = extent->use.slots };
+	*view = (struct eager_place){ .pool = pool,
+				      .place = extent->first * (uint64_t)sizeof(struct pair_ring),
+				      .slot_count = extent->use.slots };
 	atomic_store_explicit(&pools->count, extent->use.peer + 1, memory_order_release);
 }
 

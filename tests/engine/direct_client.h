@@ -78,7 +78,7 @@ static inline void client_pools_init(struct client_pools *pools, struct rig *rig
 
 		pools->memory[i] = aligned_alloc(HCCLD_CACHE_LINE, (bytes + 63) / 64 * 64);
 		memset(pools->memory[i], 0, bytes);
-		pools->views[i].pools[0] = (struct view_pool){ .place = place, .bytes = bytes, .pool = pools->memory[i],
+		pools->views[i].pools[0] = (struct eager_place){ .place = place, .pool = pools->memory[i],
 							      .slot_count = CLIENT_POOL_SLOTS };
 		pools->views[i].count = 1;
 		pools->table[i] = &pools->views[i];

@@ -204,7 +204,7 @@ TEST(places_are_within_payloads_of_their_source)
 	comm.pools = tables;
 	check_null(view_eager_find(&comm, 0, 0, 1));
 	for (uint32_t i = 0; i < 2; i++)
-		pools.pools[i] = (struct view_pool){ .place = (i + 1) << 20, .bytes = eager_pool_size(HCCLD_EAGER_SLOTS << i),
+		pools.pools[i] = (struct eager_place){ .place = (i + 1) << 20,
 						     .pool = (struct eager_pool *)memory[i], .slot_count = HCCLD_EAGER_SLOTS << i };
 	atomic_store(&pools.count, 1);
 	atomic_store(&tables[0], &pools);

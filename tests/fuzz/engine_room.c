@@ -23,7 +23,7 @@ static struct pair_wide *wides[RANKS][RANKS];
 static void pool_add(uint32_t rank)
 {
 	uint32_t count = atomic_load(&pools[rank].count), slots = POOL_SLOTS << count;
-	struct view_pool *view = &pools[rank].pools[count];
+	struct eager_place *view = &pools[rank].pools[count];
 
 	if (count == POOLS)
 		return;
@@ -35,7 +35,6 @@ static void pool_add(uint32_t rank)
 	view->pool->rank = rank;
 	view->pool->slot_count = view->slot_count = slots;
 	view->place = (1 + rank * POOLS + count) * 1000ull * sizeof(struct pair_ring);
-	view->bytes = eager_pool_size(slots);
 	view->cursor = 0;
 	atomic_store(&pools[rank].count, count + 1);
 }
@@ -91,7 +90,7 @@ void room_restart(void)
 			pools[i].pools[k].cursor = 0;
 }
 
-static const struct view_pool *liar_pool(uint8_t which)
+static const struct eager_place *liar_pool(uint8_t which)
 {
 	uint32_t count = atomic_load(&pools[0].count);
 
@@ -102,7 +101,7 @@ static const struct view_pool *liar_pool(uint8_t which)
 static uint64_t some_payload(struct input *input)
 {
 	uint8_t mode = input_byte(input);
-	const struct view_pool *pool = liar_pool(mode / 32);
+	const struct eager_place *pool = liar_pool(mode / 32);
 
 	if (!pool || mode % 8 == 0)
 		return input_size(input);
@@ -141,7 +140,7 @@ unsigned char *room_place(struct rig *rig, uint8_t which, uint32_t word)
 {
 	uint32_t peer = 1 + which % 2;
 	struct pair_wide *wide = atomic_load(&view_pair_of(&rig->comm, 0, peer)->wide);
-	const struct view_pool *pool = liar_pool(which / 2);
+	const struct eager_place *pool = liar_pool(which / 2);
 
 	switch (which / 8 % 4) {
 	case 0: /* heads, then the first payload */

@@ -198,8 +198,8 @@ void rig_give(struct rig *rig, uint32_t source, uint32_t destination, uint32_t s
 	}
 	count = atomic_load(&pools->count);
 	assert(count < HCCLD_EAGER_POOLS);
-	pools->pools[count] = (struct view_pool){ .place = (uint64_t)(source * HCCLD_EAGER_POOLS + count + 1) << 24,
-						  .bytes = eager_pool_size(slots), .pool = zeroed(eager_pool_size(slots)), .slot_count = slots };
+	pools->pools[count] = (struct eager_place){ .place = (uint64_t)(source * HCCLD_EAGER_POOLS + count + 1) << 24,
+						  .pool = zeroed(eager_pool_size(slots)), .slot_count = slots };
 	atomic_store(&pools->count, count + 1);
 }
 
