@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What programs may rely on while threads drive their own contexts (ARCHITECTURE.md, section 7): what is submitted ends without a further
- * call, within a millisecond; submit and wait, again and again, with a peer that does the same makes no system call; who waits long sleeps,
+ * call, within a millisecond; to submit takes as long for many bytes as for few; submit and wait, again and again, with a peer that does the same makes no system call; who waits long sleeps,
  * and so does a daemon that has nothing to do.
  */
 #include <dirent.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -107,6 +108,59 @@ static void submits_body(uint32_t index, HcclRootInfo *root)
 TEST_TIMEOUT(what_is_submitted_ends_without_a_call, 60)
 {
 	run(submits_body);
+}
+
+/* ---- large messages ---- */
+
+#define POSTS 40u
+#define SMALL (64u << 10)
+#define LARGE (256u << 20)
+#define LARGE_POSTS 3u
+
+/* HcclBatchSendRecv of @bytes whose other end is posted: the median of what the call takes at rank 0. */
+static uint64_t post_ns(struct job_rank *rank, uint32_t index, void *memory, uint64_t bytes, uint32_t count)
+{
+	HcclSendRecvItem item = index == 0 ? job_send(1, memory, bytes) : job_receive(0, memory, bytes);
+	uint64_t took_ns[POSTS];
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t begin_ns;
+
+		if (index == 1)
+			check_ok(HcclBatchSendRecv(&item, 1, rank->comm, rank->stream));
+		job_meet();
+		begin_ns = now_ns();
+		if (index == 0)
+			check_ok(HcclBatchSendRecv(&item, 1, rank->comm, rank->stream));
+		took_ns[i] = now_ns() - begin_ns;
+		check_ok(aclrtSynchronizeStream(rank->stream));
+		job_meet();
+	}
+	qsort(took_ns, count, sizeof(took_ns[0]), by_size);
+	return took_ns[count / 2];
+}
+
+static void large_body(uint32_t index, HcclRootInfo *root)
+{
+	struct job_rank rank = join(index, root);
+	unsigned char *memory = job_memory(LARGE, index == 0 ? 7 : 0);
+	uint64_t small_ns = post_ns(&rank, index, memory, SMALL, POSTS), large_ns = post_ns(&rank, index, memory, LARGE, LARGE_POSTS);
+
+	check_eq_uint(memory[0], 7);
+	check_eq_uint(memory[LARGE - 1], 7);
+	if (index == 0) {
+		printf("HcclBatchSendRecv returns after %.1f us for 64 KiB, after %.1f us for 256 MiB\n", (double)small_ns / 1000,
+		       (double)large_ns / 1000);
+		fflush(stdout);
+		/* the copy takes 10 ms and more */
+		check_lt_uint(large_ns, 20 * small_ns + 200000);
+	}
+	job_leave(&rank);
+}
+
+TEST_TIMEOUT(the_call_takes_as_long_for_many_bytes_as_for_few, 60)
+{
+	run(large_body);
 }
 
 /* ---- (c) ---- */
