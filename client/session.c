@@ -76,7 +76,7 @@ static void session_unmap(struct hccld_session *half)
 	if (half->region)
 		hccld_mapping_free(half->region, SESSION_REGION_SIZE);
 	if (half->yard)
-		hccld_mapping_free(half->yard, sizeof(struct yard));
+		hccld_mapping_free(half->yard, half->yard_bytes);
 	if (half->beacon)
 		hccld_mapping_free(half->beacon, sizeof(struct beacon));
 	hccld_connection_free(half->connection);
@@ -86,6 +86,7 @@ static void session_unmap(struct hccld_session *half)
 /* Descriptors: session region, yard, beacon, eventfd. */
 static int session_map(struct hccld_session *half, struct hccld_call *hello)
 {
+	struct stat st;
 	void *memory;
 	int r;
 
@@ -96,7 +97,9 @@ static int session_map(struct hccld_session *half, struct hccld_call *hello)
 	r = hccld_map(hello->fds[0], SESSION_REGION_SIZE, PROT_READ | PROT_WRITE, &half->region);
 	if (r < 0)
 		return r;
-	r = hccld_map(hello->fds[1], sizeof(struct yard), PROT_READ | PROT_WRITE, &memory);
+	/* sealed: it stays as large as it is. One that a daemon of release 0.3 has made ends with the contexts */
+	half->yard_bytes = fstat(hello->fds[1], &st) == 0 && (uint64_t)st.st_size >= sizeof(struct yard_region) ? sizeof(struct yard_region) : sizeof(struct yard);
+	r = hccld_map(hello->fds[1], half->yard_bytes, PROT_READ | PROT_WRITE, &memory);
 	if (r < 0)
 		return r;
 	half->yard = memory;

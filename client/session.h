@@ -42,6 +42,7 @@ struct hccld_session {
 	int allow_duplicate_items;	/* the daemon's setting */
 	void *region;			/* struct session_region */
 	struct yard *yard;
+	uint64_t yard_bytes;		/* without `copies` where the yard has none */
 	const struct beacon *beacon;
 	int event_fd;
 };

@@ -96,6 +96,7 @@ struct view_context {
 	uint64_t seen_state;		/* the PATIENT word of the last look at it, in which tick that was, and in how many before it was PATIENT */
 	uint32_t seen_tick, seen_ticks;
 	uint32_t transfers;		/* large copies under way: no client may take it (HELD) */
+	bool helped;			/* clients helped with the newest of them that was shared */
 	bool declined;			/* a client has met what it does not do: the executor keeps it until a task is completed */
 	bool meets;			/* a lane waits for its peer; as of the last look */
 	bool unrung;			/* something came while `asleep` was 0, and it has not been looked at since */
@@ -136,6 +137,7 @@ struct view_session {
 	struct view_segment *segments;	/* [HCCLD_SEGMENTS_PER_SESSION] */
 	struct view_rank *ranks;	/* [HCCLD_RANKS_PER_SESSION] */
 	struct view_context *watchers;	/* [engine] contexts that have watched */
+	int pidfd;			/* of its process, the owner's as long as the view is there; 0: nobody knows */
 	bool never_drives;		/* its client is of a release whose threads take no contexts: it knows neither SLEEP nor HELD */
 };
 
@@ -183,6 +185,9 @@ struct view_yard {
 	_Atomic uint32_t word_limit;	/* words of bits below this may be set; only grows */
 	struct view_yard *next;		/* [engine] */
 	uint32_t next_bit;		/* [engine] where the next pass begins */
+	struct copy_table *copies;	/* in `yard`; NULL: it has none */
+	uint64_t copies_used;		/* [engine] records of ours */
+	bool copies_known;		/* [engine] what was there before is looked at */
 };
 
 /* May a send of @bytes be pending, too? Any thread. */

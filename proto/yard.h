@@ -10,8 +10,10 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "proto/copies.h"
 #include "proto/limits.h"
 
 #define YARD_MAGIC 0x59415244u	/* "YARD" */
@@ -59,6 +61,12 @@ struct yard {
 	struct yard_context contexts[HCCLD_YARD_CONTEXTS];
 };
 static_assert(sizeof(struct yard) == 64 + HCCLD_YARD_CONTEXTS / 8 + HCCLD_YARD_CONTEXTS * 128, "no holes");
+
+/* The whole of it. One that a daemon of release 0.3 or before has made ends with its contexts. */
+struct yard_region {
+	struct yard yard;
+	struct copy_table copies;
+};
 
 struct beacon {
 	uint32_t magic, version;

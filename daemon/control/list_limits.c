@@ -244,7 +244,7 @@ static Hccld__Control__MemoryUse *use_of_daemon(struct request *request)
 	use->name = (char *)"hccld";
 	use->regions = pages(sizeof(struct beacon)) + records_bytes(registry->records);
 	list_for_each(struct tenant, tenant, &registry->tenants, link)
-		use->regions += pages(sizeof(struct yard));
+		use->regions += pages(sizeof(struct yard_region));
 	return use;
 }
 

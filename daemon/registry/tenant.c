@@ -23,7 +23,7 @@ struct tenant *tenant_free(struct tenant *tenant)
 	if (tenant->quota)
 		tenant->quota->tenants--;
 	sparse_free(tenant->view.contexts, HCCLD_YARD_CONTEXTS * sizeof(*tenant->view.contexts));
-	memfd_unmap(tenant->view.yard, sizeof(struct yard));
+	memfd_unmap(tenant->view.yard, tenant->yard_bytes);
 	close_fdp(&tenant->yard_fd);
 	quota_unref(tenant->quota);
 	free(tenant);
@@ -41,9 +41,13 @@ static int tenant_open(struct registry *registry, uint64_t id, const struct tena
 {
 	CLEANUP(close_fdp) int fd = yard_fd;
 	CLEANUP(tenant_freep) struct tenant *tenant = NULL;
+	struct stat st;
 	void *base;
 	int r;
 
+	/* sealed: it stays as it is. A daemon of release 0.3 or before has made it without room for copies */
+	if (fstat(fd, &st) < 0 || (st.st_size != sizeof(struct yard_region) && st.st_size != sizeof(struct yard)))
+		return -EPROTO;
 	tenant = calloc(1, sizeof(*tenant));
 	if (!tenant)
 		return -ENOMEM;
@@ -64,10 +68,13 @@ static int tenant_open(struct registry *registry, uint64_t id, const struct tena
 	if (r < 0)
 		return r;
 	tenant->view.contexts = base;
-	r = memfd_map(tenant->yard_fd, sizeof(struct yard), true, &base);
+	tenant->yard_bytes = (uint64_t)st.st_size;
+	r = memfd_map(tenant->yard_fd, tenant->yard_bytes, true, &base);
 	if (r < 0)
 		return r;
 	tenant->view.yard = base;
+	if (tenant->yard_bytes == sizeof(struct yard_region))
+		tenant->view.copies = &((struct yard_region *)base)->copies;
 	*ret_tenant = take_ptr(&tenant);
 	return 0;
 }
@@ -77,13 +84,8 @@ int tenant_restore(struct registry *registry, uint32_t index, int yard_fd)
 	const struct record_tenant *record = records_get(registry->records, RECORD_TENANT, index);
 	const struct tenant_key key = { .uid = record->uid };
 	struct tenant *tenant;
-	struct stat st;
 	int r;
 
-	if (fstat(yard_fd, &st) < 0 || st.st_size != sizeof(struct yard)) {
-		close(yard_fd);
-		return -EPROTO;
-	}
 	r = tenant_open(registry, record->id, &key, yard_fd, &tenant);
 	if (r < 0)
 		return r;
@@ -184,7 +186,7 @@ static int tenant_new(struct registry *registry, const struct tenant_key *key,
 	CLEANUP(tenant_freep) struct tenant *tenant = NULL;
 	int fd, r;
 
-	r = memfd_new("hccld-yard", sizeof(struct yard), true, &fd);
+	r = memfd_new("hccld-yard", sizeof(struct yard_region), true, &fd);
 	if (r < 0)
 		return r;
 	r = tenant_open(registry, records_next_id(registry->records), key, fd, &tenant);

@@ -35,6 +35,7 @@ struct tenant {
 	bool has_key_record;
 	uint32_t session_count;
 	int yard_fd;
+	uint64_t yard_bytes;
 	struct view_yard view;
 	struct slots contexts; /* places in the yard */
 	bool is_scheduled;     /* the scheduler knows the yard */

@@ -30,10 +30,11 @@ def changes(process):
             line = next((line for line in maps if "memfd:hccld-yard" in line), None)
         if not line:
             return 0
-        start, end = (int(x, 16) for x in line.split()[0].split("-"))
+        start = int(line.split("-")[0], 16)
         with open("/proc/%d/mem" % process.pid, "rb", buffering=0) as memory:
-            # 64 bytes of head, a bit and two lines for each context; rounded up to pages
-            count = (end - start - 64) * 8 // (8 * WORDS + 1) // 64 * 64
+            # 64 bytes of head, then a bit for each context, then two lines for each
+            memory.seek(start + 8)
+            count = struct.unpack("<I", memory.read(4))[0]
             memory.seek(start + 64 + count // 8)
             words = memory.read(CONTEXTS * WORDS)
         return sum(struct.unpack_from("<Q", words, at)[0] >> 8 for at in range(0, len(words), WORDS))
