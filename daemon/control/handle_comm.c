@@ -230,14 +230,14 @@ int handle_map_peer(struct request *request)
 	if (!segment)
 		return request_fail(request, CAUSE_NOT_FOUND, "rank %" PRIu32 " of communicator %s has no such memory that its peers may map",
 				    map->peer, rank->comm->name);
-	r = memfd_read_only(segment->memory.fd, &fd);
+	r = map->writable ? 0 : memfd_read_only(segment->memory.fd, &fd);
 	if (r == 0)
-		r = request_add_fd(request, fd);
+		r = request_add_fd(request, map->writable ? segment->memory.fd : fd);
 	if (r < 0)
 		return r;
 	segment->is_mapped = true;
-	log_debug("pid %d maps %" PRIu64 " KiB of pid %d to read, for communicator %s", rank->session->view.pid, segment->memory.bytes >> 10,
-		  segment->context->session->view.pid, rank->comm->name);
+	log_debug("pid %d maps %" PRIu64 " KiB of pid %d to %s, for communicator %s", rank->session->view.pid, segment->memory.bytes >> 10,
+		  segment->context->session->view.pid, map->writable ? "write" : "read", rank->comm->name);
 	hccld__control__map_peer_reply__init(reply);
 	reply->bytes = segment->memory.bytes;
 	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_MAP_PEER;

@@ -21,7 +21,7 @@ static uint32_t retired(const struct scene *scene, uint32_t rank)
 }
 
 /* The cause; *@ret_fd, if not NULL, is the descriptor of a success. */
-static uint32_t map_peer(struct raw_client *client, uint64_t rank, uint32_t peer, uint64_t segment, int *ret_fd)
+static uint32_t map_peer_for(struct raw_client *client, uint64_t rank, uint32_t peer, uint64_t segment, bool writable, int *ret_fd)
 {
 	Hccld__Control__MapPeer map = HCCLD__CONTROL__MAP_PEER__INIT;
 	Hccld__Control__Request request = HCCLD__CONTROL__REQUEST__INIT;
@@ -31,6 +31,7 @@ static uint32_t map_peer(struct raw_client *client, uint64_t rank, uint32_t peer
 	map.rank = rank;
 	map.peer = peer;
 	map.segment = segment;
+	map.writable = writable;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_MAP_PEER;
 	request.map_peer = &map;
 	raw_call(client, &request, &reply);
@@ -49,6 +50,15 @@ static uint32_t map_peer(struct raw_client *client, uint64_t rank, uint32_t peer
 		reply.packet.fds[0] = -1;
 	}
 	raw_reply_free(&reply);
+	return cause;
+}
+
+/* What may not be mapped to be read may not be mapped to be written, for the same reason. */
+static uint32_t map_peer(struct raw_client *client, uint64_t rank, uint32_t peer, uint64_t segment, int *ret_fd)
+{
+	uint32_t cause = map_peer_for(client, rank, peer, segment, false, ret_fd);
+
+	check_eq_uint(map_peer_for(client, rank, peer, segment, true, NULL), cause);
 	return cause;
 }
 
@@ -175,6 +185,36 @@ TEST_TIMEOUT(peers_read_memory, 60)
 	check_eq_int(seen[5], 0);
 	check_eq_int(seen[999999], 0);
 	munmap((void *)seen, 1 << 20);
+	munmap(own, 1 << 20);
+	scene_stop(&scene);
+}
+
+/* For copies that the engine has opened; nobody else's descriptor of it can be written by. */
+TEST_TIMEOUT(peers_write_memory, 60)
+{
+	struct scene scene;
+	unsigned char *own, *theirs;
+	uint32_t generation;
+	uint64_t device;
+	int fd, read_only;
+
+	scene_start(&scene, 2, FEATURES);
+	device = raw_allocate(&scene.clients[1], scene.contexts[1], 1 << 20, (void **)&own);
+	check_eq_uint(map_peer_for(&scene.clients[0], scene.ranks[0], 1, device, true, &fd), 0);
+	theirs = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	check(theirs != MAP_FAILED);
+	theirs[7] = 99;
+	check_eq_int(own[7], 99);
+	close(fd);
+	check_eq_uint(map_peer(&scene.clients[0], scene.ranks[0], 1, device, &read_only), 0);
+	check_only_readable(read_only);
+	close(read_only);
+	/* its peers hear of it before it goes, and what is written later reaches nobody */
+	generation = retired(&scene, 1);
+	raw_free(&scene.clients[1], device);
+	check_gt_uint(retired(&scene, 1), generation);
+	theirs[7] = 98;
+	munmap(theirs, 1 << 20);
 	munmap(own, 1 << 20);
 	scene_stop(&scene);
 }
