@@ -41,6 +41,8 @@ void hccld_drive_open(struct hccld_context *context, const struct hccld_session 
 	direct->beacon = session->beacon;
 	direct->event_fd = session->event_fd;
 	direct->process = &hccld_drive_process;
+	direct->copies = session->yard_bytes == sizeof(struct yard_region) ? &((struct yard_region *)session->yard)->copies : NULL;
+	direct->index = (uint32_t)(context->words - session->yard->contexts);
 	for (uint32_t i = 0; i < atomic_load(&direct->ring_limit); i++)
 		atomic_store(&direct->rings[i], NULL);
 	pthread_mutex_lock(&hccld_drive_mutex);
@@ -162,6 +164,8 @@ int hccld_drive_add_rank(struct hccld_comm *comm)
 	comm->drive = rank;
 	pthread_mutex_lock(&hccld_drive_mutex);
 	atomic_store_explicit(rank_place(comm), &rank->direct, memory_order_release);
+	if (VIEW_INDEX(comm->task_rank) >= atomic_load(&hccld_drive_process.rank_limit))
+		atomic_store(&hccld_drive_process.rank_limit, VIEW_INDEX(comm->task_rank) + 1);
 	pthread_mutex_unlock(&hccld_drive_mutex);
 	return 0;
 }

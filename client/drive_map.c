@@ -155,6 +155,7 @@ static int segment_request(const struct hccld_session *session, const struct dir
 	body.rank = wish->handle;
 	body.peer = wish->peer;
 	body.segment = wish->segment;
+	body.writable = wish->need == NEED_WRITABLE;
 	request.body_case = HCCLD__CONTROL__REQUEST__BODY_MAP_PEER;
 	request.map_peer = &body;
 	r = hccld_call_make(session->connection, &request, &call);
@@ -162,9 +163,10 @@ static int segment_request(const struct hccld_session *session, const struct dir
 		return r;
 	if (call.reply->body_case != HCCLD__CONTROL__REPLY__BODY_MAP_PEER || call.fd_count != 1)
 		return -EPROTO;
-	r = hccld_map(call.fds[0], call.reply->map_peer->bytes, PROT_READ, &base);
+	r = hccld_map(call.fds[0], call.reply->map_peer->bytes, body.writable ? PROT_READ | PROT_WRITE : PROT_READ, &base);
 	if (r < 0)
 		return r;
+	ret_segment->is_writable = body.writable;
 	ret_segment->base = base;
 	ret_segment->size = call.reply->map_peer->bytes;
 	return 0;
@@ -185,6 +187,27 @@ static bool peer_has_room(struct direct_peer *peer)
 	return true;
 }
 
+/* The entry of a segment that is mapped, to be replaced by a mapping that can be written, if there is one. False: there is none. */
+static bool peer_replace(struct direct_peer *peer, const struct direct_segment *segment)
+{
+	for (uint32_t i = 0; i < peer->mapped_count; i++) {
+		struct direct_segment *mapped = &peer->mapped[i];
+
+		if (atomic_load(&mapped->id) != atomic_load(&segment->id))
+			continue;
+		mapped->is_refused = segment->is_refused;
+		if (!segment->base)
+			return true;
+		if (mapped->base)
+			hccld_mapping_free(mapped->base, mapped->size);
+		mapped->base = segment->base;
+		mapped->size = segment->size;
+		mapped->is_writable = segment->is_writable;
+		return true;
+	}
+	return false;
+}
+
 /* With hccld_drive_mutex, the context intruded. @generation: from before the request. */
 static void peer_add(struct direct_peer *peer, uint32_t generation, const struct direct_segment *segment)
 {
@@ -192,15 +215,15 @@ static void peer_add(struct direct_peer *peer, uint32_t generation, const struct
 		hccld_drive_unmap_peer(peer);
 		peer->generation = generation;
 	}
+	if (peer_replace(peer, segment))
+		return;
 	/* too many: they come again one by one */
 	if (!peer_has_room(peer)) {
 		hccld_drive_unmap_peer(peer);
 		if (!peer_has_room(peer))
 			return;
 	}
-	peer->mapped[peer->mapped_count].base = segment->base;
-	peer->mapped[peer->mapped_count].size = segment->size;
-	atomic_store_explicit(&peer->mapped[peer->mapped_count++].id, atomic_load(&segment->id), memory_order_relaxed);
+	peer->mapped[peer->mapped_count++] = *segment;
 }
 
 static void segment_map(struct hccld_drive_rank *rank, const struct direct_wish *wish, const struct hccld_session *session)
@@ -210,8 +233,14 @@ static void segment_map(struct hccld_drive_rank *rank, const struct direct_wish 
 	struct direct_segment segment = { .base = NULL };
 
 	/* no text: what cannot be mapped is copied by the engine, and remembered as that (base NULL) */
-	if (segment_request(session, wish, &segment) < 0)
+	if (segment_request(session, wish, &segment) < 0) {
+		const struct direct_wish to_read = { NEED_SEGMENT, wish->peer, wish->handle, wish->segment };
+
 		hccld_error_forget();
+		segment.is_refused = wish->need == NEED_WRITABLE;
+		if (segment.is_refused && segment_request(session, &to_read, &segment) < 0)
+			hccld_error_forget();
+	}
 	atomic_store(&segment.id, wish->segment);
 	direct_intrude(&rank->on->direct);
 	peer_add(&rank->direct.peers[wish->peer], generation, &segment);
@@ -315,7 +344,7 @@ bool hccld_drive_fulfil(const struct direct_wish *wish)
 		struct hccld_drive_rank *rank = (struct hccld_drive_rank *)found;
 
 		is_fulfilled = true;
-		if (wish->need == NEED_SEGMENT)
+		if (wish->need == NEED_SEGMENT || wish->need == NEED_WRITABLE)
 			segment_map(rank, wish, session);
 		else if (wish->need == NEED_EXTENTS)
 			extents_refresh(rank, wish->peer);

@@ -174,6 +174,23 @@ static int wait_slice(struct wait *wait, uint64_t *ret_ns)
 	return 0;
 }
 
+/* Something has come: the next may be soon. */
+static void wait_renew(struct wait *wait)
+{
+	wait->steps = 0;
+	if (wait->start)
+		wait->start = clock_now_ns();
+}
+
+/* Copies a chunk of a large copy, if there is one to be had. True: go on, there may be more. */
+static bool wait_help(struct wait *wait, struct direct_wish *wish)
+{
+	if (!direct_help(&wait->stream->context->direct, wish))
+		return false;
+	wait_renew(wait);
+	return true;
+}
+
 /* Drives the context, which is taken, until the wait is over, or somebody else has to go on. It is left then. */
 static void wait_driving(struct wait *wait)
 {
@@ -203,6 +220,10 @@ static void wait_driving(struct wait *wait)
 		    atomic_load_explicit(&direct->intruders, memory_order_relaxed))
 			break;
 		direct_publish(direct);
+		if (wait_help(wait, &direct->wish))
+			continue;
+		if (direct->wish.need != NEED_NOTHING)
+			break;
 		if (wait_step(wait))
 			continue;
 		if (wait_slice(wait, &ns) < 0)
@@ -215,6 +236,9 @@ static void wait_driving(struct wait *wait)
 			break;
 	}
 	wish = direct->wish;
+	/* the engine is about to open it */
+	if (left == DIRECT_DECLINED && direct->met_large)
+		wait_renew(wait);
 	direct_leave(direct, left);
 	(void)hccld_drive_fulfil(&wish);
 }
@@ -232,6 +256,12 @@ static int wait_loop(struct wait *wait)
 			wait_driving(wait);
 			if (is_over(wait->stream, wait->target))
 				break;
+		}
+		if (context->drives) {
+			struct direct_wish wish = { .need = NEED_NOTHING };
+
+			if (wait_help(wait, &wish) || (wish.need != NEED_NOTHING && hccld_drive_fulfil(&wish)))
+				continue;
 		}
 		if (wait->spins)
 			cpu_pause();

@@ -66,6 +66,14 @@ static void engine_tell(const struct direct_context *context, const struct direc
 		engine_wake(context);
 }
 
+void direct_tell_engine(const struct direct_context *context, uint32_t place)
+{
+	struct yard *yard = &((struct yard_region *)((char *)context->copies - offsetof(struct yard_region, copies)))->yard;
+	const struct direct_bell bell = { &yard->contexts[place], &yard->bits[place / 64], UINT64_C(1) << place % 64 };
+
+	engine_tell(context, &bell, false);
+}
+
 /* ---- R2 ---- */
 
 static void sleepers_wake(struct yard_context *words)
@@ -245,6 +253,7 @@ enum direct_left direct_pass(struct direct_context *context, uint64_t budget, bo
 
 	context->budget = budget;
 	context->is_thorough = is_thorough;
+	context->met_large = false;
 	for (int round = 0; round < ROUNDS_PER_PASS; round++) {
 		left = DIRECT_DONE;
 		context->again = false;

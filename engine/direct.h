@@ -40,6 +40,8 @@ struct direct_segment {
 	_Atomic uint64_t id;		/* (last) within the session that owns it; 0: none */
 	unsigned char *base;		/* NULL, of a peer: it may not be mapped */
 	uint64_t size;
+	bool is_writable;		/* of a peer */
+	bool is_refused;		/* it may not be mapped to be written */
 };
 
 /* A context in the yard, to be rung. */
@@ -90,12 +92,14 @@ struct direct_process {
 		struct direct_segment segment;
 		_Atomic(struct direct_rank *) rank;	/* of the first HCCLD_RANKS_PER_SESSION */
 	} places[HCCLD_SEGMENTS_PER_SESSION];
+	_Atomic uint32_t rank_limit;	/* ranks below this may be set; only grows */
 };
 static_assert(HCCLD_RANKS_PER_SESSION <= HCCLD_SEGMENTS_PER_SESSION, "enough places");
 
 enum direct_need {
 	NEED_NOTHING,
 	NEED_SEGMENT,	/* of the peer's memory, mapped */
+	NEED_WRITABLE,	/* the same, to be written: a copy can do without this process */
 	NEED_EXTENTS,	/* that the communicator has got since: mapped */
 	NEED_POOL,	/* another eager pool */
 	NEED_WIDE,	/* a wide ring to the peer */
@@ -121,6 +125,8 @@ struct direct_context {
 	const struct beacon *beacon;
 	int event_fd;
 	struct direct_process *process;
+	struct copy_table *copies;	/* of the yard; NULL: it has none */
+	uint32_t index;			/* in the yard */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint32_t intruders;
 	_Atomic uint32_t scanners;	/* threads that look at tables though they have left the context */
 	/* see above */
@@ -129,6 +135,7 @@ struct direct_context {
 	bool completed;			/* tasks since R1 was done for the own side */
 	bool again;			/* a pair of which both ends are in this context has changed */
 	bool is_thorough;		/* this pass looks at the words of members, too */
+	bool met_large;			/* this pass has declined a copy that it may soon help with */
 	uint64_t budget;		/* bytes that this pass may still copy */
 	struct direct_wish wish;
 	/* streams; entries below `ring_limit` may be set, and are looked at without ownership, too. Last: few are used */
@@ -162,6 +169,11 @@ bool direct_come_back(struct direct_context *context);
  * there is something to do. True: it is not taken any more; false: it still is, and *@ret_left is what the last pass has returned.
  */
 bool direct_sleep(struct direct_context *context, bool (*is_over)(const void *arg), const void *arg, uint64_t ns, enum direct_left *ret_left);
+/*
+ * For who waits, whether he has the context or not: copies a chunk of a large copy that the engine has opened, from or to a rank of this context.
+ * False: there is nothing to do, or something is missing: then @wish says what, which is left as it is otherwise.
+ */
+bool direct_help(struct direct_context *context, struct direct_wish *wish);
 /* R7, after it: what somebody has left for a thread that sleeps no longer. */
 void direct_wake_up(struct direct_context *context);
 
@@ -180,5 +192,9 @@ void direct_remove_ring(struct direct_context *context, struct stream_ring *ring
 enum direct_left direct_batch(struct direct_context *context, struct stream_ring *ring, const struct task *task, struct direct_rank *rank);
 /* What the heads wait for, as a sum: another one after something has come. The context is taken, or the thread is among `scanners`. */
 uint64_t direct_inputs(const struct direct_context *context);
+/* Memory of a peer as it is mapped. NULL: it is not. The context is taken, or the thread is among `scanners`. */
+const struct direct_segment *direct_peer_segment(const struct direct_rank *rank, uint32_t peer, uint64_t id);
+/* The bit of the context at @place of the yard is set, and the engine looks. */
+void direct_tell_engine(const struct direct_context *context, uint32_t place);
 /* @peer is to be rung at the end of the pass. */
 void direct_touch(struct direct_context *context, struct direct_peer *peer);

@@ -21,24 +21,30 @@ static void receive_issue(struct work *work, struct pair_ring *ring, struct item
 	atomic_store_explicit(&head->issue, LANE_END, memory_order_relaxed);
 }
 
+const struct direct_segment *direct_peer_segment(const struct direct_rank *rank, uint32_t peer_rank, uint64_t id)
+{
+	const struct direct_peer *peer = &rank->peers[peer_rank];
+
+	if (atomic_load_explicit(&rank->region->members[peer_rank].retired, memory_order_acquire) != peer->generation)
+		return NULL;
+	for (uint32_t i = 0; i < peer->mapped_count; i++)
+		if (peer->mapped[i].id == id)
+			return &peer->mapped[i];
+	return NULL;
+}
+
 /* Memory of a peer. NULL: not mapped, or not to be mapped. */
 static const unsigned char *peer_memory(struct work *work, uint32_t peer_rank, uint64_t id, uint64_t offset, uint64_t bytes)
 {
-	struct direct_peer *peer = &work->rank->peers[peer_rank];
+	const struct direct_segment *segment = direct_peer_segment(work->rank, peer_rank, id);
 
-	if (atomic_load_explicit(&work->rank->region->members[peer_rank].retired, memory_order_acquire) == peer->generation) {
-		for (uint32_t i = 0; i < peer->mapped_count; i++) {
-			const struct direct_segment *segment = &peer->mapped[i];
-
-			if (segment->id != id)
-				continue;
-			if (!segment->base || offset > segment->size || bytes > segment->size - offset)
-				return NULL;
-			return segment->base + offset;
-		}
+	if (!segment) {
+		work_need(work, NEED_SEGMENT, peer_rank, id);
+		return NULL;
 	}
-	work_need(work, NEED_SEGMENT, peer_rank, id);
-	return NULL;
+	if (!segment->base || offset > segment->size || bytes > segment->size - offset)
+		return NULL;
+	return segment->base + offset;
 }
 
 /* A payload in a pool of some rank. NULL: it is not mapped. */
@@ -164,6 +170,7 @@ static enum pull receive_pull(struct work *work, struct run *run, const struct i
 		memcpy(to, from, bytes);
 		return PULL_DONE;
 	}
+	work->context->met_large |= bytes > DIRECT_COPY_MAX;
 	if (where != OFFER_SEGMENT || bytes > DIRECT_COPY_MAX)
 		return PULL_DECLINED;
 	if (bytes > work->context->budget)

@@ -18,6 +18,7 @@ int engine_new(const struct engine_host *host, uint32_t transfers, struct engine
 	engine->host = *host;
 	engine->wait = &engine->own_wait;
 	engine->non_temporal_min = copy_non_temporal_min();
+	engine->past_cache_min = engine->non_temporal_min * HCCLD_NON_TEMPORAL_PART / 2;
 	engine->pool = calloc(transfers, sizeof(*engine->pool));
 	if (!engine->pool) {
 		free(engine);
@@ -80,8 +81,10 @@ bool engine_polls(const struct engine *engine)
 
 struct engine *engine_free(struct engine *engine)
 {
-	if (engine)
-		free(engine->pool);
+	if (!engine)
+		return NULL;
+	chunks_free_all(engine);
+	free(engine->pool);
 	free(engine);
 	return NULL;
 }
@@ -155,7 +158,7 @@ bool engine_stream_detach(struct engine *engine, struct view_context *context, s
 {
 	uint32_t limit = atomic_load_explicit(&context->stream_limit, memory_order_acquire);
 
-	if (!transfers_cancel_stream(engine, ring))
+	if (!transfers_cancel_stream(engine, context, ring))
 		return false;
 	for (uint32_t i = 0; i < limit; i++) {
 		if (atomic_load_explicit(&context->streams[i], memory_order_acquire) != ring)

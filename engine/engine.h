@@ -35,6 +35,8 @@ struct engine_host {
 	 * again by a later look. NULL: nobody makes room.
 	 */
 	bool (*no_room)(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint32_t pools);
+	/* Is the process of @session proven gone? Of one whose member word says dead: the session may have ended alone. NULL: it is. */
+	bool (*has_ended)(void *data, const struct view_session *session);
 };
 
 /*
@@ -52,6 +54,18 @@ struct engine *engine_free(struct engine *engine);
  * while they may not: afterwards engine_recount() for every context.
  */
 void engine_set_direct(struct engine *engine, bool is_direct);
+/*
+ * Copies of more than @min bytes between processes are shared with threads of clients that wait for them, in chunks of @chunk bytes or more, while
+ * clients may drive. More than DIRECT_COPY_MAX: who drives must not end a receive that an earlier executor has shared. @is_narrow: cores are few;
+ * slices of such copies come only when no client helps. Not at first.
+ */
+void engine_share_copies(struct engine *engine, uint64_t min, uint64_t chunk, bool is_narrow);
+/* Between looks, as long as it is called: what clients have done of shared copies. True: one has ended. */
+bool engine_collect_chunks(struct engine *engine);
+/* Are there chunks that nobody has taken, though no slice is offered? Then the engine has to come back in a moment. */
+bool engine_has_free_chunks(const struct engine *engine);
+/* The daemon ends: no client that helps is waited for. Its memory stays mapped where it is. */
+void engine_abandon_helpers(struct engine *engine);
 void engine_share(struct engine *engine, struct view_context *context);
 void engine_recount(struct engine *engine, struct view_context *context);
 
@@ -119,6 +133,7 @@ struct engine_slice {
 	size_t bytes;
 	int value;
 	bool non_temporal;
+	uint32_t chunk;		/* of a shared copy */
 	const void *lost;	/* the copier's: NULL, or the address at which memory was lost */
 };
 

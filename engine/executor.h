@@ -31,6 +31,7 @@ struct transfer {
 	uint32_t out;				/* slices that have not come back */
 	bool queued, cancelled;
 	const void *lost;
+	struct chunks *chunks;			/* clients may help; NULL: they may not */
 };
 
 struct engine {
@@ -53,6 +54,12 @@ struct engine {
 	uint32_t tick;				/* what is PATIENT in two of them is ours */
 	bool met_patient;
 	struct engine_wait *wait, own_wait;	/* of the call that runs; that of all which have none */
+	/* chunk.c */
+	struct chunks *chunks_free, *chunks_used;
+	uint64_t shared_min, chunk_min;		/* bytes of a copy that is shared, and of a chunk; 0: none is */
+	uint64_t past_cache_min;		/* of one copy by several: more, with its source, than there is of the last cache */
+	bool is_narrow;				/* who helps needs the cores */
+	bool abandons;				/* nobody who helps is waited for */
 };
 
 /* One task at the head of a stream, as one visit sees it. */
@@ -188,11 +195,39 @@ void engine_blame(struct engine *engine, struct view_session *a, struct view_ses
 /* NULL: the pool is empty, come back. */
 struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct item *item, uint64_t bytes);
 void transfer_queue(struct engine *engine, struct transfer *transfer);
-/* Ends it as soon as no slice is out; true if it is gone. */
+/* Ends it as soon as no slice is out, and no chunk at a client's; true if it is gone. */
 bool transfer_cancel(struct engine *engine, struct transfer *transfer);
+/* C6, of a pair that has failed from @failed on: true if nobody writes any more what those receives get. */
+bool transfer_cancel_failed(struct engine *engine, const struct view_pair *pair, uint64_t failed);
 /* All of a stream, of a rank: true if none is under way any more. */
-bool transfers_cancel_stream(struct engine *engine, const struct stream_ring *ring);
+bool transfers_cancel_stream(struct engine *engine, const struct view_context *context, const struct stream_ring *ring);
 bool transfers_cancel_rank(struct engine *engine, const struct view_rank *rank);
+
+/* Has nothing of it come for long, because a process that helps is stopped? */
+bool transfer_is_held_up(const struct transfer *transfer);
+/* What a process that helped an earlier executor may still be writing: nothing of that receive goes on before it has ended. */
+struct transfer *transfer_remain(struct engine *engine, struct view_context *context);
+/* @taken bytes of it are somebody's, or done. What is left is to be had as slices, or, if not @is_offered, for helpers only. */
+void transfer_offer(struct engine *engine, struct transfer *transfer, uint64_t taken, bool is_offered);
+
+/* chunk.c: copies that clients may help with (C1 to C8) */
+/* C1, if clients can help with it. @offer: where the source is. */
+void chunks_open(struct engine *engine, struct transfer *transfer, const struct pair_offer *offer);
+/* C2: a part of the transfer, of at most @most bytes, as @ret_slice->chunk says. False: there is none for us. */
+bool chunks_next(struct transfer *transfer, uint64_t most, uint64_t *ret_at, uint64_t *ret_bytes, uint32_t *ret_chunk);
+/* C3: @bytes of ours are copied. */
+void chunks_done(struct chunks *chunks, uint32_t chunk, uint64_t bytes);
+/* C6: from here on nobody claims any. */
+void chunks_close(struct chunks *chunks);
+/* C5, C6: every chunk is done, or, after chunks_close(), nobody writes any more. */
+bool chunks_are_over(struct engine *engine, struct transfer *transfer);
+/* Of a list of those in use, of which this one may go. */
+struct transfer *chunks_next_used(const struct chunks *chunks, struct chunks **ret_next);
+void chunks_release(struct engine *engine, struct chunks *chunks);
+void chunks_free_all(struct engine *engine);
+bool chunks_are_held_up(const struct chunks *chunks, uint64_t now_ns);
+/* Of a yard, once, before anything in it runs: what earlier executors have left. */
+void chunks_recover(struct engine *engine, struct view_yard *yard);
 
 /* context.c */
 /*

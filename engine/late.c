@@ -14,12 +14,15 @@ static void lane_time_out(struct batch *batch, struct item *head, uint64_t waite
 	uint32_t done = atomic_load_explicit(&head->done, memory_order_relaxed);
 	bool sends = head->kind == ITEM_SEND;
 	uint32_t source = sends ? rank : peer, destination = sends ? peer : rank;
+	const struct transfer *transfer;
 	struct fault fault;
 	struct item *item;
 
 	if (done >= batch->task.item_count || (!sends && head->kind != ITEM_RECEIVE) || peer >= comm->size)
 		return;
-	if (view_pair_of(comm, source, destination)->transfer)
+	transfer = view_pair_of(comm, source, destination)->transfer;
+	/* one that is held up ends for its sender; for its receiver when nobody writes any more */
+	if (transfer && !transfer_is_held_up(transfer))
 		return;
 	item = batch_item(batch, done);
 	fault = pair_fault(comm, CAUSE_EXEC_TIMEOUT, rank, peer, sends ? ITEM_SEND : ITEM_RECEIVE);

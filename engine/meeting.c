@@ -391,7 +391,7 @@ bool engine_stream_drop(struct engine *engine, struct view_context *context, str
 	/* nor has it transfers, of which a process may have thousands elsewhere */
 	if (atomic_load_explicit(&ring->tail, memory_order_acquire) == atomic_load_explicit(&ring->completed, memory_order_relaxed))
 		return true;
-	if (!transfers_cancel_stream(engine, ring))
+	if (!transfers_cancel_stream(engine, context, ring))
 		return false;
 	taken = context_take(engine, context, &state);
 	if (!taken && engine_may_wait(engine, ring))

@@ -16,9 +16,9 @@ void engine_crash_point(int point);
 #else
 #define CRASH_POINT(n) ((void)0)
 #endif
-#define CRASH_POINT_COUNT 47
+#define CRASH_POINT_COUNT 57
 #define DIRECT_POINT_FIRST 101
-#define DIRECT_POINT_END 135
+#define DIRECT_POINT_END 139
 
 #define BREAKABLE_RULES(X)                                                                                                               \
 	/* engine/direct.c */                                                                                                            \
@@ -28,7 +28,10 @@ void engine_crash_point(int point);
 	X(COMMIT_FAILED) X(COMMIT_REVOKED) X(COMMIT_ABORT) X(COMMIT_MEMBER) X(COMMIT_RETIRED) X(OFFER_FIRST)                             \
 	/* engine/context.c */                                                                                                           \
 	X(ENGINE_RING_FENCE) X(ENGINE_RING_BIT) X(ENGINE_LOOK_AGAIN) X(ENGINE_RESCAN) X(ENGINE_FENCE) X(ENGINE_BIT_EARLY) X(BIT_RECHECK) \
-	X(ENGINE_WAKE) X(DECLINED)
+	X(ENGINE_WAKE) X(DECLINED)                                                                                                        \
+	/* engine/direct_help.c, chunk.c */                                                                                               \
+	X(CHUNK_FIELDS) X(CHUNK_CLAIM) X(CHUNK_TELLS) X(HELP_INTRUDED) X(CHUNKS_OWNED) X(CHUNKS_CLOSE) X(CHUNKS_WAIT) X(CHUNKS_FAILED)   \
+	X(CHUNKS_ONLY_DEAD) X(CHUNKS_REMAIN)
 
 #ifdef HCCLD_BREAKS
 #define RULE_OF(name) RULE_##name,

@@ -85,7 +85,12 @@ static bool lane_receive_large(struct lane *lane, struct item *item, const struc
 	transfer->from = from->base + offer->offset;
 	transfer->to = to->base + to_offset;
 	lane->pair->transfer = transfer;
-	transfer_queue(engine, transfer);
+	chunks_open(engine, transfer, offer);
+	/* it is in the queue as far as it is for us */
+	if (transfer->chunks)
+		(void)chunks_are_over(engine, transfer);
+	else
+		transfer_queue(engine, transfer);
 	return true;
 }
 
@@ -271,6 +276,8 @@ int lane_receive(struct batch *batch, uint32_t head_index)
 		if (received >= number) {
 			done = next;
 		} else if (failed && number >= failed) {
+			if (!transfer_cancel_failed(batch->engine, lane.pair, failed))
+				break;
 			lane_item_fail(&lane, item, lane_pair_fault(&lane));
 			done = next;
 		} else if (number != received + 1) {

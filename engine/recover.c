@@ -124,6 +124,7 @@ void engine_recover(struct engine *engine, struct view_context *context)
 {
 	uint64_t state;
 
+	chunks_recover(engine, context->yard);
 	if (recover_take(engine, context, &state)) {
 		bool undone;
 

@@ -2,41 +2,60 @@
 /*
  * Large copies in slices. A transfer belongs to the executor alone: after a crash the next executor finds the item issued and not
  * received, and copies again from the start (plain copies may run twice; partial overlap is refused where items are made). Its context is HELD:
- * no client advances it.
+ * no client advances it. With some of them threads of clients help (chunk.c): such a transfer is in the queue while it has chunks for slices.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "engine/executor.h"
+#include "proto/clock.h"
 
 #define TRANSFERS_FEW 16u
 #define TRANSFERS_RESERVED_PART 4
 
-struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct item *item, uint64_t bytes)
+/* Of the pool, which is not empty. */
+static struct transfer *transfer_take(struct engine *engine, struct view_context *context)
 {
-	struct view_share *share = share_of(engine, batch->context);
 	struct transfer *transfer = engine->free;
 
-	/* the last of them are for tenants that have few */
-	if (!transfer || (share->transfers >= TRANSFERS_FEW &&
-			  engine->transfers - engine->transfers_used <= engine->transfers / TRANSFERS_RESERVED_PART)) {
-		batch->context->starved = true;
-		return NULL;
-	}
 	engine->free = transfer->next;
 	engine->transfers_used++;
-	share->transfers++;
-	batch->context->transfers++;
 	memset(transfer, 0, sizeof(*transfer));
-	transfer->share = share;
-	transfer->context = batch->context;
-	transfer->ring = batch->ring;
-	transfer->item = item;
-	transfer->bytes = bytes;
+	transfer->share = share_of(engine, context);
+	transfer->share->transfers++;
+	transfer->context = context;
+	context->transfers++;
 	transfer->all_next = engine->all;
 	if (engine->all)
 		engine->all->all_previous = transfer;
 	engine->all = transfer;
+	return transfer;
+}
+
+struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct item *item, uint64_t bytes)
+{
+	const struct view_share *share = share_of(engine, batch->context);
+	struct transfer *transfer;
+
+	/* the last of them are for tenants that have few */
+	if (!engine->free || (share->transfers >= TRANSFERS_FEW &&
+			      engine->transfers - engine->transfers_used <= engine->transfers / TRANSFERS_RESERVED_PART)) {
+		batch->context->starved = true;
+		return NULL;
+	}
+	transfer = transfer_take(engine, batch->context);
+	transfer->ring = batch->ring;
+	transfer->item = item;
+	transfer->bytes = bytes;
+	return transfer;
+}
+
+struct transfer *transfer_remain(struct engine *engine, struct view_context *context)
+{
+	struct transfer *transfer = engine->free ? transfer_take(engine, context) : NULL;
+
+	if (transfer)
+		transfer->cancelled = true;
 	return transfer;
 }
 
@@ -59,7 +78,7 @@ void transfer_queue(struct engine *engine, struct transfer *transfer)
 	transfer->flow = flow;
 	transfer->next = NULL;
 	transfer->queued = true;
-	engine->backlog += transfer->bytes;
+	engine->backlog += transfer->bytes - transfer->taken;
 	if (flow->last) {
 		flow->last->next = transfer;
 		flow->last = transfer;
@@ -98,6 +117,8 @@ static void transfer_release(struct engine *engine, struct transfer *transfer)
 		transfer->pair->transfer = NULL;
 	else if (transfer->item)
 		atomic_store_explicit(&transfer->item->issue, 0, memory_order_relaxed);
+	if (transfer->chunks)
+		chunks_release(engine, transfer->chunks);
 	if (transfer->all_previous)
 		transfer->all_previous->all_next = transfer->all_next;
 	else
@@ -113,14 +134,47 @@ static void transfer_release(struct engine *engine, struct transfer *transfer)
 	engine->free = transfer;
 }
 
+void transfer_offer(struct engine *engine, struct transfer *transfer, uint64_t taken, bool is_offered)
+{
+	if (transfer->queued && (!is_offered || taken == transfer->bytes))
+		transfer_unqueue(engine, transfer);
+	if (transfer->queued)
+		engine->backlog -= taken - transfer->taken;
+	transfer->taken = taken;
+	if (!transfer->queued && is_offered && taken < transfer->bytes)
+		transfer_queue(engine, transfer);
+}
+
+bool transfer_is_held_up(const struct transfer *transfer)
+{
+	return transfer->chunks && chunks_are_held_up(transfer->chunks, clock_now_ns());
+}
+
+/* Nothing is under way any more of what was cancelled: also chunks that clients copy count as slices that are out. */
+static bool transfer_is_over(struct engine *engine, struct transfer *transfer)
+{
+	return !transfer->out && (!transfer->chunks || chunks_are_over(engine, transfer));
+}
+
 bool transfer_cancel(struct engine *engine, struct transfer *transfer)
 {
 	transfer_unqueue(engine, transfer);
 	transfer->cancelled = true;
-	if (transfer->out)
+	if (transfer->chunks)
+		chunks_close(transfer->chunks);
+	if (!transfer_is_over(engine, transfer))
 		return false;
 	transfer_release(engine, transfer);
 	return true;
+}
+
+bool transfer_cancel_failed(struct engine *engine, const struct view_pair *pair, uint64_t failed)
+{
+	struct transfer *transfer = pair->transfer;
+
+	if (!KEEPS(CHUNKS_FAILED))
+		return true;
+	return !transfer || (!transfer->cancelled && transfer->number < failed) || transfer_cancel(engine, transfer);
 }
 
 bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice)
@@ -128,13 +182,14 @@ bool engine_slice_next(struct engine *engine, struct engine_slice *ret_slice)
 	return engine_slice_next_of(engine, HCCLD_SLICE, ret_slice);
 }
 
-bool transfers_cancel_stream(struct engine *engine, const struct stream_ring *ring)
+bool transfers_cancel_stream(struct engine *engine, const struct view_context *context, const struct stream_ring *ring)
 {
 	bool gone = true;
 
 	for (struct transfer *t = engine->all, *next; t; t = next) {
 		next = t->all_next;
-		if (t->ring == ring)
+		/* of what has remained nobody knows the stream */
+		if (t->ring == ring || (!t->ring && t->context == context))
 			gone &= transfer_cancel(engine, t);
 	}
 	return gone;
@@ -152,36 +207,48 @@ bool transfers_cancel_rank(struct engine *engine, const struct view_rank *rank)
 	return gone;
 }
 
-bool engine_slice_next_of(struct engine *engine, uint64_t most, struct engine_slice *ret_slice)
+/* Of @transfer, which is the first of its flow. False: helpers have the rest of it. */
+static bool transfer_slice(struct engine *engine, struct transfer *transfer, uint64_t most, struct engine_slice *ret_slice)
 {
-	struct view_share *share = fair_share_next(&engine->current, most);
-	struct view_flow *flow;
-	struct transfer *transfer;
-	uint64_t left, bytes;
+	uint64_t at = transfer->taken, bytes = transfer->bytes - at < most ? transfer->bytes - at : most;
+	uint32_t chunk = 0;
 
-	if (!share)
+	if (transfer->chunks && !chunks_next(transfer, most, &at, &bytes, &chunk))
 		return false;
-	flow = fair_next(&share->current, most);
-	transfer = flow->first;
-	left = transfer->bytes - transfer->taken;
-	bytes = left < most ? left : most;
 	*ret_slice = (struct engine_slice){
 		.transfer = transfer,
-		.destination = transfer->to + transfer->taken,
-		.source = transfer->from ? transfer->from + transfer->taken : NULL,
+		.destination = transfer->to + at,
+		.source = transfer->from ? transfer->from + at : NULL,
 		.bytes = bytes,
 		.value = transfer->value,
+		.chunk = chunk,
 		/* what waits is more than stays in the cache until somebody reads it */
 		.non_temporal = transfer->bytes >= engine->non_temporal_min || engine->backlog >= engine->non_temporal_min,
 	};
-	transfer->taken += bytes;
-	transfer->out++;
-	engine->backlog -= bytes;
-	if (transfer->taken == transfer->bytes) {
-		transfer->queued = false;
-		flow_drop_first(engine, transfer->share, flow);
-	}
 	return true;
+}
+
+bool engine_slice_next_of(struct engine *engine, uint64_t most, struct engine_slice *ret_slice)
+{
+	struct view_share *share;
+
+	while ((share = fair_share_next(&engine->current, most))) {
+		struct transfer *transfer = fair_next(&share->current, most)->first;
+
+		if (!transfer_slice(engine, transfer, most, ret_slice)) {
+			transfer_unqueue(engine, transfer);
+			continue;
+		}
+		transfer->taken += ret_slice->bytes;
+		transfer->out++;
+		engine->backlog -= ret_slice->bytes;
+		if (transfer->taken >= transfer->bytes) {
+			transfer->queued = false;
+			flow_drop_first(engine, transfer->share, transfer->flow);
+		}
+		return true;
+	}
+	return false;
 }
 
 /* All bytes are there: commit, or fail the pair with the reason why not. */
@@ -223,14 +290,42 @@ void engine_slice_done(struct engine *engine, const struct engine_slice *slice)
 	transfer->copied += slice->bytes;
 	if (slice->lost)
 		transfer->lost = slice->lost;
-	if (transfer->out)
+	if (transfer->chunks) {
+		chunks_done(transfer->chunks, slice->chunk, slice->bytes);
+		/* no more is copied of what fails */
+		if (slice->lost) {
+			transfer_unqueue(engine, transfer);
+			chunks_close(transfer->chunks);
+		}
+	}
+	if (transfer->out || !transfer_is_over(engine, transfer))
 		return;
-	if (!transfer->cancelled && transfer->copied < transfer->bytes)
+	if (!transfer->chunks && !transfer->cancelled && transfer->copied < transfer->bytes)
 		return;
 	if (!transfer->cancelled)
 		transfer_finish(engine, transfer);
 	transfer_release(engine, transfer);
 	engine_ring_dirty(engine);
+}
+
+bool engine_collect_chunks(struct engine *engine)
+{
+	bool has_ended = false;
+
+	for (struct chunks *at = engine->chunks_used, *next; at; at = next) {
+		struct transfer *transfer = chunks_next_used(at, &next);
+
+		/* also while slices are out: who helps, and who does not, shows here */
+		if (!chunks_are_over(engine, transfer) || transfer->out)
+			continue;
+		if (!transfer->cancelled)
+			transfer_finish(engine, transfer);
+		transfer_release(engine, transfer);
+		has_ended = true;
+	}
+	if (has_ended)
+		engine_ring_dirty(engine);
+	return has_ended;
 }
 
 uint64_t engine_backlog(const struct engine *engine)

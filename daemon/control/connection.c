@@ -430,7 +430,7 @@ int connection_bind(struct connection *connection, struct session *session, int 
 	int r;
 
 	assert(connection->state == CONNECTION_NEW);
-	connection->pidfd = pidfd;
+	connection->pidfd = session->view.pidfd = pidfd;
 	r = loop_fd_new(connection->control->loop, pidfd, LOOP_READ, pidfd_ready, connection,
 			&connection->pid_watch);
 	if (r < 0)

@@ -284,7 +284,7 @@ int session_restore(struct registry *registry, struct tenant *tenant, uint32_t i
 	if (r < 0)
 		return r;
 	session->restored_socket_fd = take_fd(&socket_fd);
-	session->restored_pidfd = take_fd(&pidfd);
+	session->view.pidfd = session->restored_pidfd = take_fd(&pidfd);
 	session->record = index;
 	session->is_socket_stored = true;
 	session->is_restored = true;

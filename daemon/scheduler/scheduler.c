@@ -20,6 +20,7 @@
 #include "scheduler/copier.h"
 #include "scheduler/events.h"
 #include "scheduler/guard.h"
+#include "scheduler/shared.h"
 #include "scheduler/wake.h"
 #include "engine/copy.h"
 #include "proto/clock.h"
@@ -27,6 +28,7 @@
 
 #define SPIN_NS 60000
 #define TICK_NS 450000u		/* what is PATIENT at two looks in different ticks is ours: within a millisecond */
+#define LOOK_NS 100000u		/* at chunks that clients are to copy */
 #define PATROL_NS 10000000u	/* so long after the last that was PATIENT */
 #define RECOUNT_BEATS 20u	/* after clients may drive no more: threads that had been allowed to finish */
 #define POLL_MS 2		/* between two looks at words in memory that streams wait for */
@@ -306,6 +308,7 @@ static bool scheduler_pass(struct scheduler *scheduler)
 	scheduler->crowded -= scheduler->crowded > 0;
 	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next)
 		worked |= yard_run(scheduler, yard);
+	worked |= engine_collect_chunks(scheduler->engine);
 	worked |= copier_run(scheduler->copier, scheduler->engine, scheduler->crowded > 0);
 	worked |= scheduler_copy_some(scheduler, since_ns);
 	atomic_fetch_add_explicit(&scheduler->passes, 1, memory_order_relaxed);
@@ -355,9 +358,11 @@ static void scheduler_sleep(struct scheduler *scheduler, bool in_patrol)
 	if (!scheduler_bits_set(scheduler, in_patrol) && !calls_are_new(&scheduler->calls) &&
 	    !atomic_load_explicit(&scheduler->stop, memory_order_acquire) && !copier_has_done(scheduler->copier) &&
 	    atomic_load_explicit(&scheduler->wanted_path, memory_order_acquire) == scheduler->path) {
-		const struct timespec tick = { .tv_nsec = TICK_NS };
+		/* nobody tells that those who copy have gone */
+		const bool is_left_to_clients = engine_has_free_chunks(scheduler->engine);
+		const struct timespec tick = { .tv_nsec = is_left_to_clients ? LOOK_NS : TICK_NS };
 
-		woken = in_patrol ? ppoll(&wait, 1, &tick, NULL) : poll(&wait, 1, scheduler_sleep_ms(scheduler));
+		woken = in_patrol || is_left_to_clients ? ppoll(&wait, 1, &tick, NULL) : poll(&wait, 1, scheduler_sleep_ms(scheduler));
 	}
 	/* a tick has passed: patrol goes on, for `awake` says so still, unless the pass finds something */
 	scheduler->in_patrol = in_patrol && woken == 0;
@@ -439,9 +444,12 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 	host = events_host(&scheduler->events);
 	host.guard_begin = guard_begin;
 	host.guard_end = guard_end;
+	host.has_ended = shared_has_ended;
 	r = engine_new(&host, TRANSFERS, &scheduler->engine);
 	if (r == 0)
 		r = guard_install();
+	if (r == 0)
+		shared_start(scheduler->engine);
 	if (r == 0)
 		r = copier_new(options->copy_threads, &options->beacon->awake, options->event_fd, &scheduler->copier);
 	if (r < 0) {
@@ -482,6 +490,7 @@ struct scheduler *scheduler_free(struct scheduler *scheduler)
 		wake_engine(scheduler->options.event_fd);
 		pthread_join(scheduler->thread, NULL);
 		/* what is still asked for happens here, with the thread gone */
+		engine_abandon_helpers(scheduler->engine);
 		scheduler->copier = copier_free(scheduler->copier, scheduler->engine);
 		while (scheduler_run_calls(scheduler) || !calls_are_done(&scheduler->calls))
 			;

@@ -350,14 +350,130 @@ static void check_adders(struct rig *rig, int point, uint32_t count)
 	expect(rig->liars == 0, "the executor takes its own words for nonsense", point, count);
 }
 
+/*
+ * A copy that a process helps with, which lives on when the executor is killed: it has a chunk for some steps, and writes it at last. There is a
+ * restart without any crash, too, in the middle; or the task is dropped there.
+ */
+#define SHARED_CHUNK 32768u
+#define SHARED_STEPS 2000u
+#define STEPS_OWNED 3u
+
+static struct {
+	bool owns, drops, has_dropped;
+	struct copy_record *record;
+	uint64_t word;			/* as claimed */
+	uint32_t chunk, steps;
+} helper;
+
+static void start_helped(struct rig *rig)
+{
+	struct rig_item send = { ITEM_SEND, 1, 0, LARGE, 7 }, receive = { ITEM_RECEIVE, 0, 0, LARGE, 7 };
+
+	memset(&helper, 0, sizeof(helper));
+	rig_share_copies(rig, LARGE - 1, SHARED_CHUNK);
+	rig->lives_on = true;
+	for (uint32_t i = 0; i < LARGE; i++)
+		rig->ranks[0].memory[i] = pattern(0, 1, 0, i);
+	rig_submit(rig, 0, 0, &send, 1, 0);
+	rig_submit(rig, 1, 0, &receive, 1, 0);
+}
+
+static void start_helped_and_dropped(struct rig *rig)
+{
+	start_helped(rig);
+	helper.drops = true;
+}
+
+static void helper_claims(struct rig *rig)
+{
+	struct copy_record *record = &rig->copies->records[0];
+
+	for (uint32_t i = 0; (atomic_load(&rig->copies->active) & 1) && i < HCCLD_COPY_CHUNKS; i++) {
+		uint64_t word = atomic_load(&record->claims[i]);
+		uint64_t mine = copy_claim_word(copy_claim_generation(word), CLAIM_SENDER);
+
+		if (copy_claim_kind(word) != CLAIM_FREE || !atomic_compare_exchange_strong(&record->claims[i], &word, mine))
+			continue;
+		helper.owns = true;
+		helper.record = record;
+		helper.word = mine;
+		helper.chunk = i;
+		helper.steps = 0;
+		return;
+	}
+}
+
+static void helper_step(struct rig *rig)
+{
+	const uint64_t at = helper.chunk * (uint64_t)SHARED_CHUNK, done = copy_claim_word(copy_claim_generation(helper.word), CLAIM_DONE);
+
+	if (!helper.owns) {
+		helper_claims(rig);
+		return;
+	}
+	if (++helper.steps < STEPS_OWNED)
+		return;
+	expect(!rig_is_done(rig, 1, 0), "the receive has ended while somebody owned a chunk", armed_point, 0);
+	memcpy(rig->ranks[1].memory + at, rig->ranks[0].memory + at, copy_chunk_size(LARGE, SHARED_CHUNK, helper.chunk));
+	atomic_compare_exchange_strong(&helper.record->claims[helper.chunk], &helper.word, done);
+	helper.owns = false;
+}
+
+/* One slice, or what there is to do without. */
+static void engine_step(struct rig *rig)
+{
+	struct engine_slice slice;
+
+	engine_collect_chunks(rig->engine);
+	for (uint32_t i = 0; i < rig->size; i++)
+		engine_look(rig->engine, &rig->contexts[i]);
+	if (engine_slice_next_of(rig->engine, SHARED_CHUNK / 2, &slice)) {
+		memcpy(slice.destination, slice.source, slice.bytes);
+		slice.lost = NULL;
+		engine_slice_done(rig->engine, &slice);
+	}
+}
+
+static void drive_helped(struct rig *rig)
+{
+	for (uint32_t step = 0; step < SHARED_STEPS && !(rig_is_done(rig, 0, 0) && rig_is_done(rig, 1, 0)); step++) {
+		helper_step(rig);
+		engine_step(rig);
+		if (step == 5 && !helper.drops)
+			rig_restart(rig);
+		if (step >= 5 && helper.drops && !helper.has_dropped)
+			helper.has_dropped = engine_stream_drop(rig->engine, rig->ranks[1].context, rig->ranks[1].streams[0], false,
+								CAUSE_TASK_ABORTED);
+	}
+	rig_run(rig);
+}
+
+static void check_helped(struct rig *rig, int point, uint32_t count)
+{
+	uint32_t bad = 0;
+
+	expect(rig_is_done(rig, 0, 0) && rig_is_done(rig, 1, 0), "a stream is not done", point, count);
+	for (uint32_t i = 0; !helper.drops && i < LARGE; i++)
+		bad += rig->ranks[1].memory[i] != pattern(0, 1, 0, i);
+	expect(bad == 0, "wrong bytes were received", point, count);
+	expect((rig->ranks[1].streams[0]->fault_count != 0) == helper.drops, "an error without a cause, or none", point, count);
+	expect(rig->contexts[1].transfers == 0 && rig->copies->active == 0, "the copy is left behind", point, count);
+	expect(rig->liars == 0, "the executor takes its own words for nonsense", point, count);
+}
+
 struct scenario {
 	void (*start)(struct rig *rig);
 	void (*act)(struct rig *rig);	/* again after a crash, as a request is sent again */
 	void (*verify)(struct rig *rig, int point, uint32_t count);
+	void (*drive)(struct rig *rig);	/* instead of what follows */
 };
 
 static void drive(struct rig *rig, const struct scenario *scenario)
 {
+	if (scenario->drive) {
+		scenario->drive(rig);
+		return;
+	}
 	do
 		rig_run(rig);
 	while (rig_host(rig));
@@ -441,15 +557,17 @@ static bool crash_at(int point, uint32_t count, const struct scenario *scenario)
 int main(void)
 {
 	static const struct scenario scenarios[] = {
-		{ submit, NULL, check },
-		{ submit_mismatch, NULL, check_mismatch },
-		{ submit_meetings, NULL, check_meetings },
-		{ submit_dropped, act_drop, check_dropped },
-		{ submit_stopped, NULL, check_stopped },
-		{ submit_notifies, NULL, check_notifies },
-		{ submit_reductions, NULL, check_reductions },
-		{ submit_adders, NULL, check_adders },
-		{ submit_ahead, act_ahead, check_ahead },
+		{ submit, NULL, check, NULL },
+		{ submit_mismatch, NULL, check_mismatch, NULL },
+		{ submit_meetings, NULL, check_meetings, NULL },
+		{ submit_dropped, act_drop, check_dropped, NULL },
+		{ submit_stopped, NULL, check_stopped, NULL },
+		{ submit_notifies, NULL, check_notifies, NULL },
+		{ submit_reductions, NULL, check_reductions, NULL },
+		{ submit_adders, NULL, check_adders, NULL },
+		{ submit_ahead, act_ahead, check_ahead, NULL },
+		{ start_helped, NULL, check_helped, drive_helped },
+		{ start_helped_and_dropped, NULL, check_helped, drive_helped },
 	};
 	uint32_t crashes = 0;
 

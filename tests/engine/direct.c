@@ -33,7 +33,7 @@ static struct rig *rig;
 static struct beacon beacon;
 static int event_fd;
 static _Atomic uint32_t failures;
-static _Atomic uint64_t taken, declined, slept;
+static _Atomic uint64_t taken, declined, slept, helped;
 
 static struct client *clients[RIG_RANKS_MAX];
 
@@ -52,6 +52,16 @@ static void type_mismatch(void *data, uint64_t comm, uint32_t source, uint32_t d
 }
 
 /* ---- what client/drive.c and client/wait.c do ---- */
+
+static bool help(struct client *client)
+{
+	struct direct_wish wish;
+
+	if (!direct_help(&client->direct, &wish))
+		return false;
+	helped++;
+	return true;
+}
 
 struct aim {
 	struct client *client;
@@ -113,6 +123,8 @@ static void drive(struct aim *aim, uint32_t spins)
 		if (is_over(aim) || left == DIRECT_DECLINED || atomic_load(&direct->intruders))
 			break;
 		direct_publish(direct);
+		if (help(aim->client))
+			continue;
 		if (spins--) {
 			sched_yield();
 			continue;
@@ -142,7 +154,7 @@ static void wait_for(struct aim *aim, const struct hccld_handover *handover, uns
 			drive(aim, rand_r(seed) % 4 ? (uint32_t)rand_r(seed) % 32 : 0);
 			continue;
 		}
-		for (int spins = rand_r(seed) % 8; spins && !is_over(aim); spins--)
+		for (int spins = rand_r(seed) % 8; spins && !is_over(aim); spins -= !help(aim->client))
 			sched_yield();
 		if (!is_over_or_free(aim))
 			hccld_handover_sleep(handover, is_over_or_free, aim, SLEEP_NS);
@@ -198,7 +210,7 @@ static void *rank_main(void *arg)
 			usleep(NAP_US);
 		for (uint32_t from = 0; from < ranks; from++)
 			for (uint32_t i = 0; from != rank && i < items; i++)
-				for (uint32_t b = 0; b < bytes; b += bytes > 64 ? bytes - 1 : 1)
+				for (uint32_t b = 0; b < bytes; b += bytes <= 64 || b == bytes - 1 ? 1 : b + 4096 < bytes ? 4096 : bytes - 1 - b)
 					if (in[(uint64_t)(from * items + i) * stride + b] != value_of(from, rank, round, i))
 						failures++;
 	}
@@ -295,9 +307,9 @@ int main(int argc, char **argv)
 		return 2;
 	for (uint32_t i = 0; i < ranks; i++)
 		changed += atomic_load(&rig->contexts[i].words->state) >> 8;
-	printf("%u rounds of %u ranks, %u items of %u bytes: %llu changes of hands, taken %llu times, declined %llu, slept %llu, %u failures\n", rounds, ranks, items,
-	       bytes, (unsigned long long)changed, (unsigned long long)taken, (unsigned long long)declined, (unsigned long long)slept, failures);
+	printf("%u rounds of %u ranks, %u items of %u bytes: %llu changes of hands, taken %llu times, declined %llu, slept %llu, %llu chunks helped with, %u failures\n", rounds, ranks, items,
+	       bytes, (unsigned long long)changed, (unsigned long long)taken, (unsigned long long)declined, (unsigned long long)slept, (unsigned long long)helped, failures);
 	rig_free(rig);
 	close(event_fd);
-	return failures != 0 || taken == 0 || changed < changes;
+	return failures != 0 || taken == 0 || changed < changes || (bytes > 2 * DIRECT_COPY_MAX && helped == 0);
 }

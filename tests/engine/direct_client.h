@@ -30,6 +30,8 @@ static inline struct client *client_new(struct rig *rig, uint32_t index, const s
 	client->direct.beacon = beacon;
 	client->direct.event_fd = event_fd;
 	client->direct.process = &client->process;
+	client->direct.copies = rig->copies;
+	client->direct.index = me->context->index;
 	for (uint32_t s = 0; s < RIG_STREAMS; s++)
 		direct_add_ring(&client->direct, me->streams[s]);
 	client->process.places[VIEW_INDEX(me->segment)].segment.base = me->memory;
@@ -38,6 +40,7 @@ static inline struct client *client_new(struct rig *rig, uint32_t index, const s
 	client->rank = (struct direct_rank){ .handle = me->handle, .region = rig->comm.region, .rank = index, .size = rig->size, .peers = client->peers,
 					      .is_full = true };
 	atomic_store(&client->process.places[VIEW_INDEX(me->handle)].rank, &client->rank);
+	atomic_store(&client->process.rank_limit, VIEW_INDEX(me->handle) + 1);
 	for (uint32_t i = 0; i < rig->size; i++) {
 		struct rig_rank *peer = &rig->ranks[i];
 
@@ -50,6 +53,7 @@ static inline struct client *client_new(struct rig *rig, uint32_t index, const s
 		client->peers[i].in = rig_pair(rig, i, index);
 		client->mapped[i].base = peer->memory;
 		client->mapped[i].size = RIG_MEMORY;
+		client->mapped[i].is_writable = true;
 		atomic_store(&client->mapped[i].id, peer->segment);
 		client->peers[i].mapped = &client->mapped[i];
 		client->peers[i].mapped_count = 1;

@@ -4,73 +4,10 @@
  * most, and the outcome must be right. Then the rule is left out (engine/point.h), and the same must go wrong: a case that does not
  * notice that would not notice a mistake either. Rules about store buffers are the explorer's.
  */
-#include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
+#include "tests/engine/rules.h"
 
-#include "engine/executor.h"
-#include "tests/engine/direct_client.h"
-#include "tests/engine/drivers.h"
-#include "tests/support/test.h"
-
-#define RANKS 2u
 #define LARGE 9000u	/* neither inline nor eager */
 #define SLEEP_NS 2000000000u
-
-enum rule broken_rule;
-
-static struct rig *rig;
-static struct client *clients[RANKS];
-static struct beacon beacon;
-static int event_fd;
-static int hook_point;
-static uint32_t hook_count;
-static void (*hook)(void);
-
-void engine_crash_point(int point)
-{
-	void (*run)(void) = hook;
-
-	if (point != hook_point || !run || --hook_count)
-		return;
-	hook = NULL;
-	run();
-}
-
-/* @run at the @count-th passage of @point, once. */
-static void at(int point, uint32_t count, void (*run)(void))
-{
-	hook_point = point;
-	hook_count = count;
-	hook = run;
-}
-
-/* ---- what the threads do ---- */
-
-static void put(uint32_t rank, struct rig_item item)
-{
-	rig_put(rig, rank, 0, &item, 1, 0);
-}
-
-static void put_send(uint32_t bytes)
-{
-	put(0, (struct rig_item)SEND(1, 0, bytes));
-}
-
-static void put_receive(uint32_t bytes)
-{
-	put(1, (struct rig_item)RECEIVE(0, 0, bytes));
-}
-
-static enum direct_left drive(uint32_t rank)
-{
-	enum direct_left left;
-
-	check(direct_take(&clients[rank]->direct));
-	left = direct_pass(&clients[rank]->direct, DIRECT_BUDGET_ALL, true);
-	direct_leave(&clients[rank]->direct, left);
-	return left;
-}
 
 static void rank_0_drives(void)
 {
@@ -85,20 +22,6 @@ static void receiver_waits(enum context_state kind, uint32_t sleepers)
 	atomic_store(&rig->contexts[1].words->asleep, kind == CONTEXT_SLEEP || kind == CONTEXT_HELD);
 	atomic_store(&rig->contexts[1].words->sleepers, sleepers);
 	atomic_fetch_and(rig->contexts[1].bit_word, ~rig->contexts[1].bit);
-}
-
-static bool engine_is_told(void)
-{
-	uint64_t count;
-
-	return read(event_fd, &count, sizeof(count)) == sizeof(count);
-}
-
-/* Rank @rank is left to the engine, which looks. */
-static void engine_drives(uint32_t rank)
-{
-	client_drives(rig, rank, CONTEXT_LEFT);
-	engine_look(rig->engine, &rig->contexts[rank]);
 }
 
 /* ---- R1, R2 ---- */
@@ -431,12 +354,7 @@ static bool engine_keeps_what_was_declined(void)
 
 /* ---- all of them ---- */
 
-static const struct {
-	enum rule rule;
-	const char *name;
-	bool (*holds)(void);
-} cases[] = {
-#define CASE(rule_, holds_) { RULE_##rule_, #holds_, holds_ }
+const struct rule_case rule_cases[] = {
 	CASE(RING_BIT, ring_sets_the_bit),
 	CASE(RING_HELD, ring_tells_of_who_is_held),
 	CASE(RING_TRUSTS_SLEEP, ring_of_who_sleeps_no_more_tells_the_engine),
@@ -467,52 +385,19 @@ static const struct {
 	CASE(ENGINE_WAKE, engine_wakes_sleepers),
 	CASE(DECLINED, engine_keeps_what_was_declined),
 };
+const size_t rule_case_count = sizeof(rule_cases) / sizeof(rule_cases[0]);
 
-static bool case_holds(size_t which, enum rule broken)
-{
-	bool holds;
-
-	rig = rig_shared(RANKS);
-	event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	check_ge_int(event_fd, 0);
-	beacon = (struct beacon){ .awake = BEACON_ASLEEP, .local_path = PATH_DIRECT };
-	for (uint32_t i = 0; i < RANKS; i++)
-		clients[i] = client_new(rig, i, &beacon, event_fd);
-	hook = NULL;
-	tail_seen = word_of_other = 0;
-	broken_rule = broken;
-	holds = cases[which].holds();
-	broken_rule = RULE_NONE;
-	check_msg(!hook, "%s: the point was not reached", cases[which].name);
-	for (uint32_t i = 0; i < RANKS; i++)
-		free(clients[i]);
-	close(event_fd);
-	rig_free(rig);
-	return holds;
-}
-
-TEST(rules_hold)
-{
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		check_msg(case_holds(i, RULE_NONE), "%s does not hold", cases[i].name);
-}
-
-TEST(rules_that_are_left_out_are_missed)
-{
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		check_msg(!case_holds(i, cases[i].rule), "%s holds without its rule", cases[i].name);
-}
-
-/* Each rule is here, or has to do with store buffers. */
+/* Each rule is here, is one of chunks (test_chunk_rules.c), or has to do with store buffers. */
 TEST(rules_are_all_looked_at)
 {
+	const enum rule first_of_chunks = RULE_CHUNK_FIELDS;
 	static const enum rule explored[] = { RULE_RING_FENCE, RULE_TELL_FENCE, RULE_LEAVE_FENCE, RULE_ENGINE_RING_FENCE, RULE_ENGINE_FENCE };
 
 	for (int rule = RULE_NONE + 1; rule < RULE_COUNT; rule++) {
-		uint32_t found = 0;
+		uint32_t found = rule >= (int)first_of_chunks;
 
-		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-			found += cases[i].rule == (enum rule)rule;
+		for (size_t i = 0; i < rule_case_count; i++)
+			found += rule_cases[i].rule == (enum rule)rule;
 		for (size_t i = 0; i < sizeof(explored) / sizeof(explored[0]); i++)
 			found += explored[i] == (enum rule)rule;
 		check_msg(found, "rule %d is looked at by nobody", rule);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A process of the tenant that writes random words into what its processes share: the yard (states, sleepers, news, bits), the pair
+"""A process of the tenant that writes random words into what its processes share: the yard (states, sleepers, news, bits, shared copies), the pair
 rings and the eager pools of a communicator, while its ranks exchange data.
 
 What becomes of these ranks is their own business. Processes of another tenant (if the test may start any) exchange data meanwhile with
@@ -23,6 +23,8 @@ RANKS = 3
 OTHER_USER = 65534
 OTHER_ROUNDS = 300
 KINDS = ("yard", "pairs", "pool")
+YARD_HEAD, YARD_CONTEXT = 64, 128  # bytes; a bit for each context is between them
+COPIES = 4096  # of the table of shared copies, which is behind the contexts: the first ones, which are in use
 
 
 class Liar:
@@ -39,6 +41,10 @@ class Liar:
                     start, end = (int(x, 16) for x in fields[0].split("-"))
                     # of the yard the first contexts, which are in use
                     self.areas.append((fields[5][13:], start, min(end, start + 16384)))
+                    if fields[5][13:] == "yard":
+                        count = int.from_bytes(os.pread(self.fd, 4, start + 8), "little")
+                        copies = start + YARD_HEAD + count // 8 + count * YARD_CONTEXT
+                        self.areas.append(("copies", copies, min(end, copies + COPIES)))
 
     def word(self):
         return self.rng.choice([
@@ -123,7 +129,7 @@ def main():
                 problems.append("turn %d: before %s, after %s" % (turn, before, after))
             if problems:
                 break
-        if seen != set(KINDS) and not problems:
+        if seen != {*KINDS, "copies"} and not problems:
             problems.append("lies were written to %s only" % seen)
         if daemon.process.poll() is not None or daemon.stop() != 0:
             problems.append("the daemon did not end well")

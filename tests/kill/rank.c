@@ -7,7 +7,8 @@
  *         "survives K POINT": rank K dies at POINT (tests/kill/points.c) if it gets there; the others are told as above, and go on without it in
  *         a communicator of their own. Rounds are of many kinds: with copies within the rank, naps, work that is left to the engine.
  *         "any": rounds may fail with a named error of ours; wrong bytes never (exit status 0, or 3 after an error).
- * Messages are of 8 B to 3 MiB; a byte of every page is checked, and the ends.
+ * Messages are of 8 B to 3 MiB, those of "survives" and of RANK_LARGE=1 also such that the engine shares with who waits; a byte of every page is
+ * checked, and the ends.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -68,13 +69,18 @@ static void root_info(const char *path, HcclRootInfo *root)
 	fclose(f);
 }
 
+#define LARGE (5u << 20)	/* more than clients copy by themselves */
 static const uint64_t sizes[] = { 8, 4096, 70000, 3u << 20, 40, 65536 };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
-static const uint64_t varied_sizes[] = { 8, 300, 40, 4096, 70000, 8, 40000 };
+static const uint64_t large_sizes[] = { LARGE, 8, LARGE + 4097 };
+#define LARGE_SIZES (sizeof(large_sizes) / sizeof(large_sizes[0]))
+static const uint64_t varied_sizes[] = { 8, 300, 40, 4096, 70000, 8, 40000, 8, 40, 300, 8, LARGE };
 #define VARIED_SIZES (sizeof(varied_sizes) / sizeof(varied_sizes[0]))
 #define GO_ON_ROUNDS 20u
 #define COPIED 1024u
-#define AREA (4u << 20)
+#define AREA (is_varied || is_large ? 6u << 20 : 4u << 20)
+
+static bool is_varied, is_large;
 
 static unsigned char pattern(uint32_t source, uint32_t destination, uint64_t round, uint64_t at)
 {
@@ -96,8 +102,6 @@ static void fill(unsigned char *data, uint64_t bytes, uint32_t destination, uint
 		data[at] = pattern(rank, destination, round, at);
 }
 
-static bool is_varied;
-
 /* What makes threads sleep, and leave contexts to the engine. A result code. */
 static int vary(aclrtStream stream, unsigned char *send, unsigned char *receive, bool is_submitted)
 {
@@ -115,7 +119,10 @@ static int vary(aclrtStream stream, unsigned char *send, unsigned char *receive,
 static int exchange(HcclComm comm, aclrtStream stream, unsigned char *send, unsigned char *receive, uint64_t round)
 {
 	HcclSendRecvItem items[64];
-	uint64_t bytes = is_varied ? varied_sizes[round % VARIED_SIZES] : sizes[round % SIZES], bad = 0;
+	uint64_t bytes = is_varied  ? varied_sizes[round % VARIED_SIZES]
+			 : is_large ? large_sizes[round % LARGE_SIZES]
+				    : sizes[round % SIZES];
+	uint64_t bad = 0;
 	uint32_t n = 0;
 	int r;
 
@@ -221,6 +228,7 @@ int main(int argc, char **argv)
 	rank = (uint32_t)atoi(getenv("RANK_ID"));
 	size = (uint32_t)atoi(getenv("RANK_SIZE"));
 	rounds = strtoull(argv[2], NULL, 10);
+	is_large = getenv("RANK_LARGE") != NULL;
 	is_varied = strcmp(argv[3], "survives") == 0 && argc > 5;
 	srand(rank + (unsigned int)rounds);
 	CHECK(aclInit(NULL));

@@ -50,13 +50,29 @@ static bool rig_no_room(void *data, struct view_comm *comm, uint32_t source, uin
 	return true;
 }
 
+static bool rig_has_ended(void *data, const struct view_session *session)
+{
+	return !((struct rig *)data)->lives_on;
+}
+
 static void rig_engine(struct rig *rig)
 {
 	struct engine_host host = { .data = rig, .guard_begin = rig_guard_begin, .guard_end = rig_guard_end, .liar = rig_liar,
-				    .type_mismatch = rig_type_mismatch, .no_room = rig->comm.pools ? rig_no_room : NULL };
+				    .type_mismatch = rig_type_mismatch, .no_room = rig->comm.pools ? rig_no_room : NULL,
+				    .has_ended = rig_has_ended };
 	int r = engine_new(&host, 64, &rig->engine);
 
 	assert(r == 0);
+	if (rig->shared_min)
+		rig_share_copies(rig, rig->shared_min, rig->shared_chunk);
+}
+
+void rig_share_copies(struct rig *rig, uint64_t min, uint64_t chunk)
+{
+	rig->shared_min = min;
+	rig->shared_chunk = chunk;
+	engine_set_direct(rig->engine, true);
+	engine_share_copies(rig->engine, min, chunk, false);
 }
 
 static void rig_context(struct rig *rig, uint32_t index, struct view_session *session)
@@ -116,6 +132,7 @@ static void rig_rank(struct rig *rig, uint32_t index, bool shared)
 	}
 	atomic_store(&rig->comm.contexts[index], rank->context);
 	rig->comm.region->members[index].word = MEMBER_ALIVE;
+	rig->comm.region->members[index].context = rank->context->index;
 	rig->comm.region->members[index].pid = 1000 + (int)index;
 }
 
@@ -133,13 +150,16 @@ struct rig *rig_new(uint32_t size, bool shared)
 
 	assert(size <= RIG_RANKS_MAX);
 	rig->size = size;
-	rig->yard = zeroed(sizeof(*rig->yard));
+	rig->yard = zeroed(sizeof(struct yard_region));
+	rig->copies = &((struct yard_region *)rig->yard)->copies;
 	rig->view.yard = rig->yard;
+	rig->view.copies = rig->copies;
 	rig->view.word_limit = 1;
 	rig->view.contexts = calloc(HCCLD_YARD_CONTEXTS, sizeof(*rig->view.contexts));
 	rig->comm.id = 7;
 	rig->comm.size = size;
 	rig->comm.region = zeroed(comm_region_size(size));
+	rig->comm.region->comm = rig->comm.id;
 	rig->comm.contexts = calloc(size, sizeof(*rig->comm.contexts));
 	rig->comm.pairs = calloc((size_t)size * size, sizeof(*rig->comm.pairs));
 	for (uint32_t i = 0; i < size * size; i++)
@@ -265,6 +285,8 @@ static void rig_forget_context(struct view_context *context)
 void rig_restart(struct rig *rig)
 {
 	engine_free(rig->engine);
+	rig->view.copies_used = 0;
+	rig->view.copies_known = false;
 	memset(&rig->comm.flow, 0, sizeof(rig->comm.flow));
 	for (uint32_t i = 0; i < rig->size * rig->size; i++) {
 		rig->comm.pairs[i].transfer = NULL;
@@ -494,7 +516,7 @@ uint32_t rig_run(struct rig *rig)
 	while (worked) {
 		struct engine_slice slice;
 
-		worked = false;
+		worked = engine_collect_chunks(rig->engine);
 		assert(++rounds < HCCLD_BATCH_ITEMS_MAX / 2);
 		for (uint32_t i = 0; i < rig->size; i++)
 			if (rig->contexts[i].session && (atomic_load(rig->contexts[i].bit_word) & rig->contexts[i].bit))

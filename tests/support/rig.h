@@ -27,6 +27,7 @@ struct rig_rank {
 struct rig {
 	uint32_t size;
 	struct yard *yard;
+	struct copy_table *copies;
 	struct view_yard view;
 	struct view_comm comm;
 	struct view_context contexts[RIG_RANKS_MAX];
@@ -36,6 +37,8 @@ struct rig {
 	/* room that the executor has asked for; `is_deaf`: it cannot ask */
 	uint32_t rooms_asked, room_source, room_destination, room_pools;
 	bool is_deaf;
+	uint64_t shared_min, shared_chunk;	/* rig_share_copies() */
+	bool lives_on;				/* no process of the rig has ended, whatever members' words say */
 };
 
 /* What one item of a test says; offsets are in the rank's memory. */
@@ -69,6 +72,8 @@ struct rig_reduce {
 /* @shared: all ranks in the context of rank 0. */
 struct rig *rig_new(uint32_t size, bool shared);
 struct rig *rig_free(struct rig *rig);
+/* Clients may drive, and help with copies of more than @min bytes, in chunks of @chunk. */
+void rig_share_copies(struct rig *rig, uint64_t min, uint64_t chunk);
 /* All pairs get rings as a daemon of release 0.3 has made them. */
 void rig_make_first(struct rig *rig);
 /*
