@@ -136,25 +136,30 @@ static inline bool has_room(const struct direct_peer *peer, uint64_t number)
 	const struct pair_offer *slot = pair_slot(peer->out, peer->wide_out, number);
 	const uint64_t tail = atomic_load_explicit(&peer->out->tail, memory_order_relaxed);
 
-	return number <= peer->received + pair_room(peer->out, number) && (!slot || slot_is_over(slot, peer->received, tail));
+	return number <= peer->received + pair_room(peer->out, number) && slot && slot_is_over(slot, peer->received, tail);
 }
 
-/* Is there room for offer @number, now or by widening? */
-static bool send_room(struct work *work, const struct item *item, struct direct_peer *peer, uint64_t number)
+/* Is there room for offer @number, now or by widening? OFFERED: there is. */
+static enum offered send_room(struct work *work, const struct item *item, struct direct_peer *peer, uint64_t number)
 {
 	if (has_room(peer, number))
-		return true;
+		return OFFERED;
 	peer->received = atomic_load_explicit(&peer->out->received, memory_order_acquire);
 	if (has_room(peer, number))
-		return true;
-	if (item->bytes > HCCLD_EAGER_MAX || work->rank->is_full || atomic_load_explicit(&peer->out->wide_from, memory_order_relaxed))
-		return false;
-	if (!peer->wide_out) {
-		work_need(work, NEED_WIDE, item->peer, 0);
-		return false;
+		return OFFERED;
+	if (pair_slot(peer->out, peer->wide_out, number)) {
+		if (item->bytes > HCCLD_EAGER_MAX || work->rank->is_full || atomic_load_explicit(&peer->out->wide_from, memory_order_relaxed))
+			return OFFER_NO_ROOM;
+		if (peer->wide_out) {
+			widen(peer, number);
+			return OFFERED;
+		}
+	} else if (work->rank->is_full) {
+		return OFFER_DECLINED;
 	}
-	widen(peer, number);
-	return true;
+	/* also the one that the engine has widened it with */
+	work_need(work, NEED_WIDE, item->peer, 0);
+	return OFFER_NO_ROOM;
 }
 
 /* Offers a run of as many items as the ring takes. False: declined. */
@@ -175,7 +180,8 @@ static bool send_issue(struct work *work, struct direct_peer *peer, struct item 
 		if (number > tail)
 			return false;
 		if (!number) {
-			if (!send_room(work, item, peer, last + 1))
+			offered = send_room(work, item, peer, last + 1);
+			if (offered != OFFERED)
 				break;
 			/* its reader has it: asked for some offers ahead */
 			__builtin_prefetch(pair_slot(ring, peer->wide_out, last + 1 + OFFERS_AHEAD), 1);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends that complete without their receivers, by the executor in clients: what it wishes for, and what it leaves to the engine. */
+#include <stdlib.h>
+
+#include "engine/executor.h"
+#include "tests/engine/direct_client.h"
+#include "tests/engine/drivers.h"
+#include "tests/support/test.h"
+
+#define BYTES 1000u
+
+static struct beacon beacon;
+
+struct direct_case {
+	struct rig *rig;
+	struct client *client;
+};
+
+/* Rank 0 drives; there is room for it as long as somebody gives it. */
+static struct direct_case case_new(void)
+{
+	struct direct_case it = { .rig = rig_new(2, false) };
+
+	atomic_store(&beacon.awake, BEACON_AWAKE);
+	atomic_store(&beacon.local_path, PATH_DIRECT);
+	rig_have_room(it.rig);
+	engine_set_direct(it.rig->engine, true);
+	it.client = client_new(it.rig, 0, &beacon, -1);
+	it.client->rank.is_full = false;
+	return it;
+}
+
+static void case_free(struct direct_case *it)
+{
+	rig_free(it->rig);
+	free(it->client);
+}
+
+/* One more send; how the pass of its client has left it, with what wish. */
+static enum direct_left send_direct(struct direct_case *it, uint64_t bytes)
+{
+	struct direct_context *direct = &it->client->direct;
+	enum direct_left left;
+
+	rig_put(it->rig, 0, 0, &(struct rig_item)SEND(1, 0, bytes), 1, 0);
+	check(direct_take(direct));
+	direct->wish.need = NEED_NOTHING;
+	left = direct_pass(direct, DIRECT_BUDGET_ALL, false);
+	direct_leave(direct, left);
+	return left;
+}
+
+static enum direct_left pass_again(struct direct_case *it)
+{
+	struct direct_context *direct = &it->client->direct;
+	enum direct_left left;
+
+	check(direct_take(direct));
+	direct->wish.need = NEED_NOTHING;
+	left = direct_pass(direct, DIRECT_BUDGET_ALL, false);
+	direct_leave(direct, left);
+	return left;
+}
+
+static void map_wide(struct direct_case *it)
+{
+	struct view_pair *pair = view_pair_of(&it->rig->comm, 0, 1);
+
+	it->client->peers[1].wide_out = atomic_load(&pair->wide);
+	it->client->peers[1].wide_index = pair->wide_index;
+}
+
+TEST(a_full_ring_is_a_wish)
+{
+	struct direct_case it = case_new();
+
+	for (uint32_t i = 0; i < HCCLD_PAIR_SLOTS; i++)
+		check_eq_int(send_direct(&it, 8), DIRECT_DONE);
+	check_eq_int(send_direct(&it, 8), DIRECT_WAITS);
+	check_eq_int(it.client->direct.wish.need, NEED_WIDE);
+	rig_give(it.rig, 0, 1, 1);
+	map_wide(&it);
+	check_eq_int(pass_again(&it), DIRECT_DONE);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->wide_from, HCCLD_PAIR_SLOTS + 1);
+	case_free(&it);
+}
+
+/* Else it would leave all it sends to this peer to the engine from then on. */
+TEST(so_is_a_ring_that_the_engine_has_widened)
+{
+	struct direct_case it = case_new();
+
+	rig_give(it.rig, 0, 1, 1);
+	for (uint32_t i = 0; i <= HCCLD_PAIR_SLOTS; i++) {
+		rig_submit(it.rig, 0, 0, &(struct rig_item)SEND(1, 0, 8), 1, 0);
+		rig_run(it.rig);
+		check(rig_is_done(it.rig, 0, 0));
+	}
+	check_eq_uint(rig_pair(it.rig, 0, 1)->wide_from, HCCLD_PAIR_SLOTS + 1);
+	check_eq_int(send_direct(&it, 8), DIRECT_WAITS);
+	check_eq_int(it.client->direct.wish.need, NEED_WIDE);
+	map_wide(&it);
+	check_eq_int(pass_again(&it), DIRECT_DONE);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->tail, HCCLD_PAIR_SLOTS + 2);
+	case_free(&it);
+}
+
+TEST(what_is_refused_is_offered_in_place)
+{
+	struct direct_case it = case_new();
+
+	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
+	check_eq_int(it.client->direct.wish.need, NEED_POOL);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->tail, 0);
+	it.client->rank.is_full = true;
+	check_eq_int(pass_again(&it), DIRECT_WAITS);
+	check_eq_int(it.client->direct.wish.need, NEED_NOTHING);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->tail, 1);
+	case_free(&it);
+}
