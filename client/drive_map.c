@@ -291,24 +291,23 @@ static bool grow(struct hccld_drive_rank *rank, const struct direct_wish *wish, 
 {
 	struct direct_peer *peer = &rank->direct.peers[wish->peer];
 	Hccld__Control__GrowCommReply reply = HCCLD__CONTROL__GROW_COMM_REPLY__INIT;
-	bool has_grown = false;
+	bool is_given = grow_request(session, rank, wish, &reply) == 0, is_mapped = is_given && extents_request(rank) == 0;
 
-	if (grow_request(session, rank, wish, &reply) < 0 || extents_request(rank) < 0)
+	if (!is_mapped)
 		hccld_error_forget();
-	else
-		has_grown = true;
 	direct_intrude(&rank->on->direct);
-	if (has_grown && wish->need == NEED_POOL) {
-		has_grown = pool_add(&rank->direct, &reply);
-	} else if (has_grown) {
+	if (is_mapped && wish->need == NEED_POOL) {
+		is_mapped = pool_add(&rank->direct, &reply);
+	} else if (is_mapped) {
 		peer->wide_index = reply.index;
 		peer->wide_out = place_find(&rank->direct, reply.index, sizeof(struct pair_wide));
-		has_grown = peer->wide_out != NULL;
+		is_mapped = peer->wide_out != NULL;
 	}
 	/* a limit, or what one rank may have: from here on such sends wait for their receivers */
-	rank->direct.is_full = !has_grown;
+	rank->direct.is_full = !is_given;
+	rank->direct.is_unmapped = is_given && !is_mapped;
 	direct_retreat(&rank->on->direct);
-	return has_grown;
+	return is_mapped;
 }
 
 /* A peer has something that is not mapped: its pool, or the wide ring from it. */

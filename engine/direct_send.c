@@ -4,7 +4,7 @@
 
 #define OFFERS_AHEAD 6
 
-enum offered { OFFERED, OFFER_DECLINED, OFFER_NO_ROOM };
+enum offered { OFFERED, OFFER_IN_PLACE, OFFER_DECLINED, OFFER_NO_ROOM };
 
 /* A free slot. False: there is none. */
 static bool eager_find(struct work *work, struct eager_place **ret_at, uint32_t *ret_slot)
@@ -31,6 +31,15 @@ static bool eager_find(struct work *work, struct eager_place **ret_at, uint32_t 
 	return false;
 }
 
+/* What is lacked here for what is to be complete without its receiver: a wish, unless the engine alone has it. */
+static enum offered room_need(struct work *work, enum direct_need what, uint32_t peer)
+{
+	if (work->rank->is_unmapped)
+		return OFFER_DECLINED;
+	work_need(work, what, peer, 0);
+	return OFFER_NO_ROOM;
+}
+
 /* A copy that its receiver has not asked for yet, so that it is complete without him. */
 static enum offered offer_eager(struct work *work, const struct item *item, uint64_t number, struct pair_offer *offer)
 {
@@ -39,13 +48,9 @@ static enum offered offer_eager(struct work *work, const struct item *item, uint
 	uint32_t slot;
 
 	if (!from)
-		return OFFER_DECLINED;
-	if (!eager_find(work, &at, &slot)) {
-		if (work->rank->is_full)
-			return OFFER_DECLINED;
-		work_need(work, NEED_POOL, item->peer, 0);
-		return OFFER_NO_ROOM;
-	}
+		return OFFER_IN_PLACE;
+	if (!eager_find(work, &at, &slot))
+		return work->rank->is_full ? OFFER_IN_PLACE : room_need(work, NEED_POOL, item->peer);
 	eager_fill(at, slot, item->peer, number, from, item->bytes, offer);
 	return OFFERED;
 }
@@ -66,13 +71,13 @@ static inline enum offered offer_write(struct work *work, const struct item *ite
 		slot->where = OFFER_INLINE;
 		copy_payload(slot->payload, from, bytes);
 	} else {
-		enum offered offered = OFFER_DECLINED;
+		enum offered offered = OFFER_IN_PLACE;
 
 		if (bytes <= HCCLD_EAGER_MAX && atomic_load_explicit(&peer->out->posted, memory_order_relaxed) < number)
 			offered = offer_eager(work, item, number, slot);
-		if (offered == OFFER_NO_ROOM)
+		if (offered == OFFER_NO_ROOM || offered == OFFER_DECLINED)
 			return offered;
-		if (offered == OFFER_DECLINED) {
+		if (offered == OFFER_IN_PLACE) {
 			slot->where = OFFER_SEGMENT;
 			slot->segment = item->segment;
 			slot->offset = item->offset;
@@ -158,8 +163,7 @@ static enum offered send_room(struct work *work, const struct item *item, struct
 		return OFFER_DECLINED;
 	}
 	/* also the one that the engine has widened it with */
-	work_need(work, NEED_WIDE, item->peer, 0);
-	return OFFER_NO_ROOM;
+	return room_need(work, NEED_WIDE, item->peer);
 }
 
 /* Offers a run of as many items as the ring takes. False: declined. */

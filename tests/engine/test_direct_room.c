@@ -118,3 +118,26 @@ TEST(what_is_refused_is_offered_in_place)
 	check_eq_uint(rig_pair(it.rig, 0, 1)->tail, 1);
 	case_free(&it);
 }
+
+TEST(what_cannot_be_mapped_is_left_to_the_engine)
+{
+	struct direct_case it = case_new();
+
+	it.client->rank.is_unmapped = true;
+	check_eq_int(send_direct(&it, BYTES), DIRECT_DECLINED);
+	check_eq_int(it.client->direct.wish.need, NEED_NOTHING);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->tail, 0);
+	rig_run(it.rig);
+	check_eq_uint(it.rig->rooms_asked, 1);
+	rig_answer(it.rig, 2);
+	check(rig_is_done(it.rig, 0, 0));
+	/* small ones need none, until the ring is full */
+	for (uint32_t i = 1; i < HCCLD_PAIR_SLOTS; i++)
+		check_eq_int(send_direct(&it, 8), DIRECT_DONE);
+	check_eq_int(send_direct(&it, 8), DIRECT_DECLINED);
+	rig_run(it.rig);
+	check_eq_uint(it.rig->rooms_asked, 2);
+	rig_answer(it.rig, 1);
+	check(rig_is_done(it.rig, 0, 0));
+	case_free(&it);
+}

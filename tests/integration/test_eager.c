@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends of up to 8 KiB complete without their receivers, a thousand of them, too, and reach them when the sender has long gone. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,4 +210,45 @@ static void mismatched(void)
 TEST(bytes_that_differ_are_told_to_who_is_done)
 {
 	job_run(mismatched);
+}
+
+#define MANY 48u
+
+/* Each to all others, before anybody receives: with their pools there are more extents than one process maps. */
+static void many_rank(struct job_rank *rank)
+{
+	_Atomic uint32_t *sent = rank->data;
+	unsigned char *memory = job_memory(LARGEST, 0);
+
+	for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t to = 0; to < rank->size; to++) {
+			if (to == rank->rank)
+				continue;
+			fill(memory, i * 100 + rank->rank, 100);
+			check_ok(HcclSend(memory, 100, HCCL_DATA_TYPE_INT8, to, rank->comm, rank->stream));
+			check_ok(aclrtSynchronizeStreamWithTimeout(rank->stream, 60000));
+		}
+	atomic_fetch_add(sent, 1);
+	while (atomic_load(sent) < rank->size)
+		usleep(1000);
+	for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t from = 0; from < rank->size; from++) {
+			if (from == rank->rank)
+				continue;
+			check_ok(HcclRecv(memory, 100, HCCL_DATA_TYPE_INT8, from, rank->comm, rank->stream));
+			check_ok(aclrtSynchronizeStream(rank->stream));
+			check_filled(memory, i * 100 + from, 100);
+		}
+}
+
+static void many(void)
+{
+	_Atomic uint32_t sent = 0;
+
+	job_ranks(MANY, 8, many_rank, &sent);
+}
+
+TEST(more_pools_than_a_process_maps)
+{
+	job_run(many);
 }
