@@ -2,6 +2,7 @@
 /* Receivers tell nobody that they have received the last of it, so the rings are looked at. */
 #include "control/growth_watch.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -52,7 +53,11 @@ void growth_make(void *data, uint64_t comm_id, uint32_t source, uint32_t destina
 	/* a rank that is going sends no more */
 	if (control->is_stopping || !comm || !comm->ranks[source] || comm->ranks[source]->is_closing)
 		return;
-	r = growth_answer(comm, source, destination, pools);
+	/* as for requests (retry.h): processes may have ended of which we have not heard yet */
+	r = growth_answer(comm, source, destination, pools, control->ending_count || !comm->is_put_off);
+	comm->is_put_off = r < 0;
+	if (r == -EAGAIN)
+		return;
 	if (r < 0)
 		log_debug("communicator %s: sends of rank %" PRIu32 " wait for their receivers: %s", comm->name, source, strerror(-r));
 	growth_look(control);

@@ -37,6 +37,18 @@ static bool is_coming(const struct request *request)
 	return now <= request->held_until_ns - HOLD_NS + HOLD_CORES_NS && cores_are_coming(request);
 }
 
+/* Is it refused for want of something? Also in what is under way: a send needs rings and pools. */
+static bool takes_something(const struct request *request)
+{
+	switch (request->message->body_case) {
+	case HCCLD__CONTROL__REQUEST__BODY_OPEN_PAIRS:
+	case HCCLD__CONTROL__REQUEST__BODY_GROW_COMM:
+		return true;
+	default:
+		return dispatch_begins(request);
+	}
+}
+
 /* Nothing was done before the refusal. */
 static bool may_be_repeated(const struct request *request)
 {
@@ -76,7 +88,7 @@ bool retry_hold(struct request *request, int r)
 	bool is_first = !request->held_until_ns;
 	uint64_t now = clock_now_ns();
 
-	if (!is_want(r) || control->is_leaving || !dispatch_begins(request) || !may_be_repeated(request))
+	if (!is_want(r) || control->is_leaving || !takes_something(request) || !may_be_repeated(request))
 		return false;
 	if (is_first ? request->user->held >= HELD_PER_USER : !is_coming(request))
 		return false;

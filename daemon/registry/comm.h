@@ -87,6 +87,7 @@ struct comm {
 	uint64_t memory;    /* of all extents, charged to the host account */
 	uint64_t memory_of[EXTENT_KINDS]; /* the same by kind */
 	bool lingers, is_retracted; /* growth.h */
+	bool is_put_off;		/* what the engine misses was refused the last time, once */
 };
 
 struct rank {

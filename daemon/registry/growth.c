@@ -115,12 +115,16 @@ int growth_wide(struct comm *comm, uint32_t source, uint32_t destination, struct
 	return r;
 }
 
-int growth_answer(struct comm *comm, uint32_t source, uint32_t destination, uint32_t pools)
+int growth_answer(struct comm *comm, uint32_t source, uint32_t destination, uint32_t pools, bool is_coming)
 {
 	struct extent *extent;
 	int r = source == destination ? growth_pool(comm, source, pools, &extent) : growth_wide(comm, source, destination, &extent);
 	_Atomic uint8_t *room = source == destination ? &comm->view.pool_rooms[source] : &view_pair_of(&comm->view, source, destination)->wide_room;
 
+	if (is_coming && (r == -EUSERS || r == -ENOBUFS || r == -ENOMEM)) {
+		atomic_store_explicit(room, ROOM_UNASKED, memory_order_release);
+		return -EAGAIN;
+	}
 	/* release: what has been made is before it */
 	atomic_store_explicit(room, r < 0 ? ROOM_REFUSED : ROOM_UNASKED, memory_order_release);
 	return r;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct comm;
@@ -20,9 +21,10 @@ int growth_pool(struct comm *comm, uint32_t rank, uint32_t which, struct extent 
 int growth_wide(struct comm *comm, uint32_t source, uint32_t destination, struct extent **ret_extent);
 /*
  * What the engine misses (no_room() of struct scheduler_options): a pool of @source more than @pools, or with another rank for @destination the wide
- * ring to that. The answer is in the view: made, or refused for the reason that is returned.
+ * ring to that. The answer is in the view: made, or refused for the reason that is returned. @is_coming: memory may be free soon; -EAGAIN: for want
+ * of it there is no answer, and the engine asks again at its next beat.
  */
-int growth_answer(struct comm *comm, uint32_t source, uint32_t destination, uint32_t pools);
+int growth_answer(struct comm *comm, uint32_t source, uint32_t destination, uint32_t pools, bool is_coming);
 /* Bytes that these take, for texts. */
 uint64_t growth_pool_bytes(uint32_t which);
 uint64_t growth_wide_bytes(void);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/support/job.h"
@@ -251,4 +252,88 @@ static void many(void)
 TEST(more_pools_than_a_process_maps)
 {
 	job_run(many);
+}
+
+/* ---- a limit ---- */
+
+static volatile _Atomic pid_t *hog_pid;	/* of all processes of the case */
+
+/* Takes all that the tenant may have, and is killed. */
+static void hog_body(void)
+{
+	void *memory;
+
+	check_ok(aclrtSetDevice(2));
+	while (aclrtMalloc(&memory, 256 << 10, ACL_MEM_MALLOC_HUGE_FIRST) == ACL_SUCCESS)
+		;
+	aclGetRecentErrMsg();
+	atomic_store(hog_pid, getpid());
+	job_expect_kill();
+	job_meet();
+	kill(getpid(), SIGKILL);
+}
+
+static bool is_gone(pid_t pid)
+{
+	char path[64], line[256] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return true;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	return strstr(line, ") Z") != NULL;
+}
+
+static void limit_body(uint32_t index, HcclRootInfo *shared)
+{
+	unsigned char *memory;
+	struct job_rank rank;
+
+	if (index == 0)
+		check_ok(HcclGetRootInfo(shared));
+	job_meet();
+	if (index == 2) {
+		job_meet();
+		hog_body();
+		return;
+	}
+	rank = job_join(shared, index, 2, (int32_t)index);
+	memory = job_memory(LARGEST, 0);
+	/* what else takes memory has it */
+	if (index == 0)
+		check_ok(HcclSend(memory, 8, HCCL_DATA_TYPE_INT8, 1, rank.comm, rank.stream));
+	else
+		check_ok(HcclRecv(memory, 8, HCCL_DATA_TYPE_INT8, 0, rank.comm, rank.stream));
+	check_ok(aclrtSynchronizeStream(rank.stream));
+	job_meet();
+	job_meet();
+	while (!is_gone(atomic_load(hog_pid)))
+		usleep(100);
+	if (index == 0) {
+		fill(memory, 1, 1000);
+		check_ok(HcclSend(memory, 1000, HCCL_DATA_TYPE_INT8, 1, rank.comm, rank.stream));
+		check_ok(aclrtSynchronizeStreamWithTimeout(rank.stream, 20000));
+		atomic_store(hog_pid, 0);
+	}
+	while (atomic_load(hog_pid))
+		usleep(1000);
+}
+
+static void run_limit(void)
+{
+	static const char *const options[] = { "--memory-per-tenant", "128M", NULL };
+
+	hog_pid = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	check(hog_pid != MAP_FAILED);
+	job_set_options(options);
+	job_run_processes(3, limit_body);
+}
+
+TEST(room_that_is_about_to_be_free)
+{
+	run_limit();
 }
