@@ -90,11 +90,11 @@ static void chunk_finish(struct direct_context *context, struct copy_record *rec
 	const uint32_t place = load32(&record->destination_context);
 	uint64_t mine = copy_claim_word(generation, me);
 
-	CRASH_POINT(137);
+	CRASH_POINT(139);
 	/* by comparison: after nonsense in this word the chunk is another's. Release: the bytes are before it */
 	(void)atomic_compare_exchange_strong_explicit(&record->claims[chunk], &mine, copy_claim_word(generation, CLAIM_DONE), memory_order_release,
 						      memory_order_relaxed);
-	CRASH_POINT(138);
+	CRASH_POINT(140);
 	/* of two that end at once one sees both */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; copy_chunk_size(bytes, chunk_bytes, i); i++) {
@@ -169,18 +169,18 @@ static bool record_help(struct direct_context *context, struct copy_record *reco
 
 		if (copy_claim_kind(word) != CLAIM_FREE)
 			continue;
-		CRASH_POINT(133);
+		CRASH_POINT(135);
 		if (!piece_find(context, record, chunk, &piece, wish))
 			return false;
-		CRASH_POINT(134);
+		CRASH_POINT(136);
 		if (!claim(&record->claims[chunk], word, piece.me))
 			continue;
-		CRASH_POINT(135);
+		CRASH_POINT(137);
 		if (piece.is_past_cache)
 			copy_non_temporal(piece.to, piece.from, piece.bytes);
 		else
 			memcpy(piece.to, piece.from, piece.bytes);
-		CRASH_POINT(136);
+		CRASH_POINT(138);
 		chunk_finish(context, record, chunk, word, piece.me);
 		return true;
 	}

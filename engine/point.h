@@ -18,7 +18,7 @@ void engine_crash_point(int point);
 #endif
 #define CRASH_POINT_COUNT 57
 #define DIRECT_POINT_FIRST 101
-#define DIRECT_POINT_END 139
+#define DIRECT_POINT_END 141
 
 #define BREAKABLE_RULES(X)                                                                                                               \
 	/* engine/direct.c */                                                                                                            \

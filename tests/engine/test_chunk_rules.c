@@ -64,7 +64,7 @@ static void the_engine_ends_it(void)
 static bool claim_is_lost_to_who_was_first(void)
 {
 	open_shared();
-	at(134, 1, the_engine_ends_it);
+	at(136, 1, the_engine_ends_it);
 	help(0);
 	return rig->ranks[1].memory[SHARED - 1] == 77;
 }
