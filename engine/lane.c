@@ -64,6 +64,7 @@ struct fault lane_pair_fault(const struct lane *lane)
 void lane_item_fail(struct lane *lane, struct item *item, struct fault fault)
 {
 	fault.item = item->list_index;
+	fault.was_earlier = fault.cause == CAUSE_MISMATCH && atomic_load_explicit(&item->number, memory_order_relaxed) != fault.number;
 	if (!fault.local_bytes) {
 		fault.local_bytes = item->bytes;
 		fault.local_type = item->data_type;

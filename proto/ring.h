@@ -120,7 +120,8 @@ struct fault {
 	uint8_t local_type, remote_type;
 	uint8_t loss;			/* enum loss, with CAUSE_PEER_MEMORY */
 	uint8_t was_complete;		/* 1: a send whose stream had gone on when its receiver found this */
-	uint8_t reserved[3];
+	uint8_t was_earlier;		/* 1: with CAUSE_MISMATCH, of an operation of the pair before this one: it stays failed */
+	uint8_t reserved[2];
 	uint64_t local_bytes, remote_bytes;
 	uint64_t number;		/* of the pair */
 	uint64_t waited_ms;		/* a wait for a notify or an event: the limit that was asked for */

@@ -309,6 +309,18 @@ static int alone_text(const struct fault *fault, char *buffer, size_t size)
 	return -1;
 }
 
+/* @local, @remote: what the two had */
+static int mismatch_text(const struct fault *fault, const char *comm, const char *local, const char *remote, char *buffer, size_t size)
+{
+	const bool receives = fault->direction == ITEM_RECEIVE;
+
+	if (fault->was_earlier)
+		return snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u since an earlier operation of theirs failed: rank %u had %s, rank %u had %s; after HcclCommSuspend and HcclCommResume at both it can",
+				comm, fault->rank, receives ? "receive from" : "send to", fault->peer, fault->rank, local, fault->peer, remote);
+	return snprintf(buffer, size, "communicator %s: rank %u %s rank %u: item %u has %s, rank %u has %s; both ends must name the same number of bytes",
+			comm, fault->rank, receives ? "receives from" : "sends to", fault->peer, fault->item, local, fault->peer, remote);
+}
+
 size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer, size_t size)
 {
 	const char *verb = fault->direction == ITEM_RECEIVE ? "receive from" : fault->direction ? "send to" : "leave a barrier with";
@@ -327,9 +339,7 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 	amount_text(fault->remote_bytes, fault->remote_type, remote, sizeof(remote));
 	switch (fault->cause) {
 	case CAUSE_MISMATCH:
-		n = snprintf(buffer, size, "communicator %s: rank %u %s rank %u: item %u has %s, rank %u has %s; both ends must name the same number of bytes",
-			     comm, fault->rank, fault->direction == ITEM_RECEIVE ? "receives from" : "sends to", fault->peer,
-			     fault->item, local, fault->peer, remote);
+		n = mismatch_text(fault, comm, local, remote, buffer, size);
 		break;
 	case CAUSE_PEER_DEAD:
 		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u: %s", comm, fault->rank, verb,

@@ -53,12 +53,14 @@ static void mismatch_rank(struct job_rank *rank)
 		check_stream(rank, 107000, "EI0005", "rank 1 receives from rank 0", "20000 bytes (10000 x fp16), rank 0 has 12000 bytes (3000 x fp32)");
 	}
 	check_async(rank->comm, HCCL_E_PARA);
-	/* the pair stays failed, at once */
-	if (rank->rank == 0)
+	/* the pair stays failed, at once, and says for what */
+	if (rank->rank == 0) {
 		check_ok(HcclSend(memory, 8, HCCL_DATA_TYPE_FP32, 1, rank->comm, rank->stream));
-	else
+		check_stream(rank, 107000, "EI0005", "rank 0 cannot send to rank 1 since an earlier operation", "rank 0 had 12000 bytes (3000 x fp32)");
+	} else {
 		check_ok(HcclRecv(memory, 8, HCCL_DATA_TYPE_FP32, 0, rank->comm, rank->stream));
-	check_ne_int(aclrtSynchronizeStreamWithTimeout(rank->stream, 10000), 0);
+		check_stream(rank, 107000, "EI0005", "rank 1 cannot receive from rank 0 since an earlier operation", "rank 0 had 12000 bytes (3000 x fp32)");
+	}
 }
 
 static void mismatch(void)
