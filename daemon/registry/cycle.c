@@ -165,7 +165,7 @@ static void advise(const struct search *search, bool has_several, struct text *t
 	else if (has_several || has_barrier)
 		text_add(text, "; let all of them come to %s in the same order", has_several ? "these communicators" : "barriers and transfers");
 	else
-		text_add(text, "; post these in one HcclBatchSendRecv or between HcclGroupStart and HcclGroupEnd");
+		text_add(text, "; post sends and receives in one HcclBatchSendRecv or between HcclGroupStart and HcclGroupEnd");
 }
 
 static void describe_circle(const struct search *search, struct text *text)

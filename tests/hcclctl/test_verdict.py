@@ -216,7 +216,7 @@ class Words(Case):
         self.script("r1:8", "r2:8", "r0:8")
         verdict = self.verdict()
         self.assertIn("; deadlock: rank ", verdict)
-        self.assertRegex(verdict, r"; post these in one HcclBatchSendRecv or between HcclGroupStart and HcclGroupEnd; look at pid \d")
+        self.assertRegex(verdict, r"; post sends and receives in one HcclBatchSendRecv or between HcclGroupStart and HcclGroupEnd; look at pid \d")
 
     def test_what_to_do_about_a_barrier_in_a_circle(self):
         self.start()
