@@ -17,7 +17,6 @@
 #define HELP_NS 100000u		/* after a helper was in the middle of a chunk he may take the next */
 #define EXPECTED_NS 30000u	/* the first one by those who have helped with the copy before; the engine thread spins for longer */
 #define WOKEN_NS 50000u		/* for a thread to wake up */
-#define LOOK_NS 1000000u		/* at the latest, though nobody says that he helps */
 #define HELD_UP_NS 1000000000u
 
 struct chunks {
@@ -39,7 +38,6 @@ struct chunks {
 	uint64_t received_ns, sent_ns;	/* when the one end or the other was last seen to help */
 	bool has_woken;			/* who sleeps at the sender's end */
 	uint64_t woken_ns;		/* when somebody was woken to help; 0: nobody */
-	uint64_t helped, looked_ns;	/* as of the last look, and when that was */
 	uint64_t moved_ns;		/* when anything has been done last */
 	uint64_t left[HCCLD_COPY_CHUNKS]; /* bytes of ours that are not copied yet; 0: it is not ours */
 	bool is_closed;
@@ -378,8 +376,6 @@ bool chunks_are_over(struct engine *engine, struct transfer *transfer)
 	struct tally tally;
 	bool is_theirs;
 
-	chunks->looked_ns = now_ns;
-	chunks->helped = atomic_load_explicit(&chunks->record->helped, memory_order_relaxed);
 	chunks_count(engine, chunks, &tally);
 	if (chunks->is_closed)
 		return tally.owned == 0 || !KEEPS(CHUNKS_WAIT);
@@ -397,12 +393,6 @@ bool chunks_are_over(struct engine *engine, struct transfer *transfer)
 	transfer_offer(engine, transfer, transfer->bytes - tally.free_bytes - (chunks->part_end - chunks->part_at),
 		       chunks->part_at != chunks->part_end || !is_theirs);
 	return tally.done + (KEEPS(CHUNKS_OWNED) ? 0 : tally.owned) == chunks->count;
-}
-
-bool chunks_are_due(const struct chunks *chunks)
-{
-	return atomic_load_explicit(&chunks->record->helped, memory_order_relaxed) != chunks->helped ||
-	       clock_now_ns() - chunks->looked_ns >= LOOK_NS;
 }
 
 bool chunks_are_held_up(const struct chunks *chunks, uint64_t now_ns)

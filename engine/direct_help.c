@@ -176,7 +176,6 @@ static bool record_help(struct direct_context *context, struct copy_record *reco
 		if (!claim(&record->claims[chunk], word, piece.me))
 			continue;
 		CRASH_POINT(137);
-		atomic_fetch_add_explicit(&record->helped, 1, memory_order_relaxed);
 		if (piece.is_past_cache)
 			copy_non_temporal(piece.to, piece.from, piece.bytes);
 		else

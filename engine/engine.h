@@ -60,8 +60,8 @@ void engine_set_direct(struct engine *engine, bool is_direct);
  * slices of such copies come only when no client helps. Not at first.
  */
 void engine_share_copies(struct engine *engine, uint64_t min, uint64_t chunk, bool is_narrow);
-/* Between looks: what clients have done of shared copies. True: one has ended. @all: nothing else is to be done; else only what may be new. */
-bool engine_collect_chunks(struct engine *engine, bool all);
+/* Between looks, as long as it is called: what clients have done of shared copies. True: one has ended. */
+bool engine_collect_chunks(struct engine *engine);
 /* Are there chunks that nobody has taken, though no slice is offered? Then the engine has to come back in a moment. */
 bool engine_has_free_chunks(const struct engine *engine);
 /* The daemon ends: no client that helps is waited for. Its memory stays mapped where it is. */

@@ -224,8 +224,6 @@ bool chunks_are_over(struct engine *engine, struct transfer *transfer);
 /* Of a list of those in use, of which this one may go. */
 struct transfer *chunks_next_used(const struct chunks *chunks, struct chunks **ret_next);
 void chunks_release(struct engine *engine, struct chunks *chunks);
-/* May clients have done something since the last look? */
-bool chunks_are_due(const struct chunks *chunks);
 void chunks_free_all(struct engine *engine);
 bool chunks_are_held_up(const struct chunks *chunks, uint64_t now_ns);
 /* Of a yard, once, before anything in it runs: what earlier executors have left. */

@@ -308,7 +308,7 @@ void engine_slice_done(struct engine *engine, const struct engine_slice *slice)
 	engine_ring_dirty(engine);
 }
 
-bool engine_collect_chunks(struct engine *engine, bool all)
+bool engine_collect_chunks(struct engine *engine)
 {
 	bool has_ended = false;
 
@@ -316,8 +316,6 @@ bool engine_collect_chunks(struct engine *engine, bool all)
 		struct transfer *transfer = chunks_next_used(at, &next);
 
 		/* also while slices are out: who helps, and who does not, shows here */
-		if (!all && !chunks_are_due(at))
-			continue;
 		if (!chunks_are_over(engine, transfer) || transfer->out)
 			continue;
 		if (!transfer->cancelled)

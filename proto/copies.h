@@ -53,8 +53,6 @@ struct copy_record {
 	/* ids within the sessions of their owners */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t source_segment;
 	_Atomic uint64_t source_offset, destination_segment, destination_offset;
-	/* a client adds 1 when he has claimed a chunk: the engine, when it copies too, looks at all of them only then, or now and then */
-	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t helped;
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t claims[HCCLD_COPY_CHUNKS];
 };
 
@@ -63,7 +61,7 @@ struct copy_table {
 	struct copy_record records[HCCLD_COPIES];
 };
 static_assert(HCCLD_COPIES <= 64, "one word");
-static_assert(sizeof(struct copy_table) == 64 + HCCLD_COPIES * (192 + HCCLD_COPY_CHUNKS * 8), "no holes");
+static_assert(sizeof(struct copy_table) == 64 + HCCLD_COPIES * (128 + HCCLD_COPY_CHUNKS * 8), "no holes");
 
 /* From @chunk on what is in it; 0: there is no such chunk. Sizes may be lies. */
 static inline uint64_t copy_chunk_size(uint64_t bytes, uint64_t chunk_bytes, uint32_t chunk)

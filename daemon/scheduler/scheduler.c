@@ -308,9 +308,9 @@ static bool scheduler_pass(struct scheduler *scheduler)
 	scheduler->crowded -= scheduler->crowded > 0;
 	for (struct view_yard *yard = atomic_load_explicit(&scheduler->yards, memory_order_acquire); yard; yard = yard->next)
 		worked |= yard_run(scheduler, yard);
+	worked |= engine_collect_chunks(scheduler->engine);
 	worked |= copier_run(scheduler->copier, scheduler->engine, scheduler->crowded > 0);
 	worked |= scheduler_copy_some(scheduler, since_ns);
-	worked |= engine_collect_chunks(scheduler->engine, !worked);
 	atomic_fetch_add_explicit(&scheduler->passes, 1, memory_order_relaxed);
 	return worked;
 }

@@ -424,7 +424,7 @@ static void engine_step(struct rig *rig)
 {
 	struct engine_slice slice;
 
-	engine_collect_chunks(rig->engine, true);
+	engine_collect_chunks(rig->engine);
 	for (uint32_t i = 0; i < rig->size; i++)
 		engine_look(rig->engine, &rig->contexts[i]);
 	if (engine_slice_next_of(rig->engine, SHARED_CHUNK / 2, &slice)) {

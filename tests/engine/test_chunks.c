@@ -349,7 +349,7 @@ TEST(what_is_taken_away_waits_for_helpers)
 		check(engine_slice_next_of(rig->engine, 32768, &slice));
 		check(!takings[i]());
 		check_eq_uint(help(0) + help(1), 0);
-		check(!engine_collect_chunks(rig->engine, true));
+		check(!engine_collect_chunks(rig->engine));
 		memcpy(slice.destination, slice.source, slice.bytes);
 		engine_slice_done(rig->engine, &slice);
 		check(!takings[i]() && !rig_is_done(rig, 1, 0));

@@ -516,7 +516,7 @@ uint32_t rig_run(struct rig *rig)
 	while (worked) {
 		struct engine_slice slice;
 
-		worked = engine_collect_chunks(rig->engine, true);
+		worked = engine_collect_chunks(rig->engine);
 		assert(++rounds < HCCLD_BATCH_ITEMS_MAX / 2);
 		for (uint32_t i = 0; i < rig->size; i++)
 			if (rig->contexts[i].session && (atomic_load(rig->contexts[i].bit_word) & rig->contexts[i].bit))
