@@ -7,15 +7,13 @@ is killed too, under its keeper.
 
 usage: kill_anytime.py HCCLD HCCLCTL RANK_PROGRAM [--times N] [--seed S] [--worker]
 """
-import argparse
 import os
-import random
 import signal
 import sys
 import tempfile
 import time
 
-from kill_rank import Daemon, end_job, settled, start_job
+from harness import Daemon, arguments, end_job, report, run_job, start_job
 
 # three deaths within 10 s of a start each drop the registry, and are to
 WORKER_PAUSE_S, WORKER_TURNS = 11, 2
@@ -29,62 +27,41 @@ def is_named(result):
     return status in (0, 3) or (status == 1 and ("(EI00" in text or ": no root info:" in text))
 
 
-def one_turn(options, daemon, directory, rng, scale):
+def one_turn(options, daemon):
+    rng = options.rng
     ranks = rng.randrange(2, 9)
     # who is left alone by ranks that died before they joined waits for all of it; who is only slow gives up with a text, too
-    os.environ["HCCLD_CONNECT_TIMEOUT_MS"] = CONNECT_TIMEOUT_MS
-    job = start_job(daemon, options.program, directory, ranks, 8, rng.choice([3, 20]), ["any"])
-    del os.environ["HCCLD_CONNECT_TIMEOUT_MS"]
+    job = start_job(daemon, options.program, ranks, 8, rng.choice([3, 20]), ["any"],
+                    more=lambda rank: {"HCCLD_CONNECT_TIMEOUT_MS": CONNECT_TIMEOUT_MS})
     victims = rng.sample(range(ranks), rng.randrange(1, ranks + 1))
     for victim in victims:
         time.sleep(rng.random() * 0.03)
         job[victim].kill()
     if options.worker:
-        os.kill(daemon.status(options.hcclctl)["pid"], signal.SIGKILL)
-    results = end_job(job, 150 * scale)
+        os.kill(daemon.status()["pid"], signal.SIGKILL)
+    results = end_job(job, 150 * options.scale)
     return ["rank %d of %d, killed %s: %s" % (i, ranks, victims, r) for i, r in enumerate(results)
             if not is_named(r) and not (i in victims and r[0] == -signal.SIGKILL)]
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hccld")
-    parser.add_argument("hcclctl")
-    parser.add_argument("program")
-    parser.add_argument("--times", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--worker", action="store_true")
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.randrange(1 << 30)
-    scale = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
-    rng = random.Random(seed)
-    print("seed %d" % seed)
-    problems = []
+    options = arguments(times=40, worker=False)
     with tempfile.TemporaryDirectory() as directory:
-        daemon = Daemon(options.hccld, directory, ["--keeper" if options.worker else "--no-keeper"])
-        end_job(start_job(daemon, options.program, directory, 8, 8, 6, ["ok"]), 60 * scale)
-        before = settled(daemon, options.hcclctl, None, 0.5)
+        daemon = Daemon(options, directory, "--keeper" if options.worker else "--no-keeper")
+        problems = run_job(daemon, options.program, 8, 8, 6)
+        before = daemon.at_rest()
         for turn in range(options.times):
-            problems += ["turn %d: %s" % (turn, p) for p in one_turn(options, daemon, directory, rng, scale)]
-            after = settled(daemon, options.hcclctl, before, 6 * scale)
-            if options.worker:
-                after["fds"] = before["fds"]  # another process
-            if after != before:
-                problems.append("turn %d: before %s, after %s" % (turn, before, after))
+            problems += ["turn %d: %s" % (turn, p) for p in one_turn(options, daemon)]
+            # another process has other descriptors
+            problems += ["turn %d: %s" % (turn, p) for p in daemon.left_over(before, ["fds"] if options.worker else [])]
             if options.worker and turn % WORKER_TURNS == WORKER_TURNS - 1:
                 time.sleep(WORKER_PAUSE_S)
             if problems:
                 break
-        results = end_job(start_job(daemon, options.program, directory, 8, 8, 12, ["ok"]), 60 * scale)
-        if any(r[0] != 0 for r in results):
-            problems.append("the next job: %s" % results)
-        if daemon.process.poll() is not None or daemon.stop() != 0:
-            problems.append("the daemon did not end well")
+        problems += run_job(daemon, options.program, 8, 8, 12) + daemon.end()
         if problems:
-            print("log of the daemon:\n" + open(daemon.log.name, encoding="utf-8").read()[-4000:])
-    print("\n".join(problems))
-    print("%d turns, %d problems" % (options.times, len(problems)))
-    return 1 if problems else 0
+            daemon.show_log()
+    return report(problems, "%d turns" % options.times)
 
 
 if __name__ == "__main__":

@@ -8,38 +8,34 @@ point must be reached at least once.
 
 usage: kill_points.py HCCLD HCCLCTL RANK_PROGRAM POINTS_LIBRARY [--counts N] [--seed S] [--point N:COUNT]
 """
-import argparse
 import os
-import random
 import re
-import subprocess
 import sys
 import tempfile
-import time
 
-from kill_rank import Daemon, end_job, settled, start_job
+from harness import Daemon, arguments, end_job, report, run_job, start_job
 
 RANKS = 3
 ROUNDS = 3000
 TRIES = 4  # of a point that was not reached
 
 
-def points(header):
-    numbers = {name: int(n) for name, n in re.findall(r"#define (DIRECT_POINT_\w+) (\d+)", open(header, encoding="utf-8").read())}
+def points():
+    header = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../engine/point.h")
+    with open(header, encoding="utf-8") as file:
+        numbers = {name: int(n) for name, n in re.findall(r"#define (DIRECT_POINT_\w+) (\d+)", file.read())}
     return range(numbers["DIRECT_POINT_FIRST"], numbers["DIRECT_POINT_END"])
 
 
-def one_kill(options, daemon, directory, victim, point, scale):
+def with_points(options, victim, **more):
+    """For start_job(): the library that has them is @victim's only."""
+    return lambda rank: {"LD_LIBRARY_PATH": os.path.dirname(options.library), **more} if rank == victim else {}
+
+
+def one_kill(options, daemon, victim, point):
     """None: the point was not reached. Else the list of what is wrong."""
-    path = os.path.join(directory, "root.%d" % time.monotonic_ns())
-    job = []
-    for rank in range(RANKS):
-        env = daemon.environment(RANK_ID=str(rank), RANK_SIZE=str(RANKS), DEVICE_ID=str(rank))
-        if rank == victim:
-            env["LD_LIBRARY_PATH"] = os.path.dirname(options.library)
-        job.append(subprocess.Popen([options.program, path, str(ROUNDS), "survives", str(victim), point], env=env,
-                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
-    results = end_job(job, 30 * scale)
+    job = start_job(daemon, options.program, RANKS, RANKS, ROUNDS, ["survives", str(victim), point], more=with_points(options, victim))
+    results = end_job(job, 30 * options.scale)
     if [r[0] for r in results] == [0] * RANKS:
         return None
     problems = []
@@ -52,39 +48,22 @@ def one_kill(options, daemon, directory, victim, point, scale):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hccld")
-    parser.add_argument("hcclctl")
-    parser.add_argument("program")
-    parser.add_argument("library")
-    parser.add_argument("--counts", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--point")
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.randrange(1 << 30)
-    scale = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
-    rng = random.Random(seed)
-    print("seed %d" % seed)
-    header = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../engine/point.h")
-    problems, kills = [], 0
+    options = arguments("library", counts=2, point="")
+    rng = options.rng
+    kills = 0
     with tempfile.TemporaryDirectory() as directory:
-        daemon = Daemon(options.hccld, directory, ["--no-keeper"])
-        end_job(start_job(daemon, options.program, directory, RANKS, RANKS, 6, ["ok"]), 60 * scale)
-        before = settled(daemon, options.hcclctl, None, 0.5)
-        for number in points(header):
+        daemon = Daemon(options, directory, "--no-keeper")
+        problems = run_job(daemon, options.program, RANKS, RANKS, 6)
+        before = daemon.at_rest()
+        for number in points():
             reached = 0
             for turn in range(options.counts + TRIES):
                 if turn >= options.counts and reached:
                     break
-                point = "%d:%d" % (number, 1 if turn == 0 or turn >= options.counts else rng.randrange(2, 40))
-                if options.point:
-                    point = options.point
-                wrong = one_kill(options, daemon, directory, rng.randrange(RANKS), point, scale)
+                point = options.point or "%d:%d" % (number, 1 if turn == 0 or turn >= options.counts else rng.randrange(2, 40))
+                wrong = one_kill(options, daemon, rng.randrange(RANKS), point)
                 reached += wrong is not None
-                problems += ["point %s: %s" % (point, p) for p in wrong or []]
-                after = settled(daemon, options.hcclctl, before, 5.0 * scale)
-                if after != before:
-                    problems.append("point %s: before %s, after %s" % (point, before, after))
+                problems += ["point %s: %s" % (point, p) for p in (wrong or []) + daemon.left_over(before)]
                 if problems:
                     break
             kills += reached
@@ -92,13 +71,10 @@ def main():
                 problems.append("point %d was never reached" % number)
             if problems:
                 break
-        if daemon.process.poll() is not None or daemon.stop() != 0:
-            problems.append("the daemon did not end well")
+        problems += daemon.end()
         if problems:
-            print("log of the daemon:\n" + open(daemon.log.name, encoding="utf-8").read()[-4000:])
-    print("\n".join(problems))
-    print("%d kills, %d problems" % (kills, len(problems)))
-    return 1 if problems else 0
+            daemon.show_log()
+    return report(problems, "%d kills" % kills)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,14 @@ right bytes, the daemon lives, and when the liar has ended the next job of its t
 
 usage: lie_rank.py HCCLD HCCLCTL RANK_PROGRAM [--seconds S] [--turns N] [--seed S]
 """
-import argparse
 import os
-import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-from kill_rank import Daemon, end_job, settled, start_job
+from harness import Daemon, arguments, end_job, report, run_job, start_job
 
 RANKS = 3
 OTHER_USER = 65534
@@ -67,12 +65,11 @@ class Liar:
         os.close(self.fd)
 
 
-def one_turn(options, daemon, directory, rng, scale, seen):
-    problems = []
-    others = []
+def one_turn(options, daemon, seen):
+    rng, problems, others = options.rng, [], []
     if os.geteuid() == 0:
-        others = start_job(daemon, options.program, directory, 2, 2, OTHER_ROUNDS, ["ok", "held"], stdin=subprocess.PIPE, user=OTHER_USER)
-    job = start_job(daemon, options.program, directory, RANKS, RANKS, 1 << 30, ["survives", "0", "0:0"])
+        others = start_job(daemon, options.program, 2, 2, OTHER_ROUNDS, ["ok", "held"], stdin=subprocess.PIPE, user=OTHER_USER)
+    job = start_job(daemon, options.program, RANKS, RANKS, 1 << 30, ["survives", "0", "0:0"])
     for process in job + others:
         process.stdout.readline()
     time.sleep(0.1)  # for pools
@@ -83,61 +80,41 @@ def one_turn(options, daemon, directory, rng, scale, seen):
     for process in job:
         process.kill()
     # lies are judged, by its partners, too: nobody follows them out of its memory
-    results = end_job(job, 30 * scale)
+    results = end_job(job, 30 * options.scale)
     if any(r[0] < 0 and r[0] != -signal.SIGKILL for r in results):
         problems.append("a rank of the communicator crashed: %s" % results)
     for process in others:
         process.stdin.close()
         process.stdin = None
-    results = end_job(others, 30 * scale)
+    results = end_job(others, 30 * options.scale)
     if any(r[0] != 0 for r in results):
         problems.append("the other tenant was hurt: %s" % results)
     # its sessions have ended, and so has what the liar wrote about them
-    results = end_job(start_job(daemon, options.program, directory, RANKS, RANKS, 60, ["ok"]), 60 * scale)
-    if any(r[0] != 0 for r in results):
-        problems.append("the next job of the tenant: %s" % results)
-    return count, problems
+    return count, problems + run_job(daemon, options.program, RANKS, RANKS, 60)
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hccld")
-    parser.add_argument("hcclctl")
-    parser.add_argument("program")
-    parser.add_argument("--seconds", type=float, default=1)
-    parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.randrange(1 << 30)
-    scale = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
-    rng = random.Random(seed)
-    print("seed %d" % seed)
-    problems, words, seen = [], 0, set()
+    options = arguments(seconds=1.0, turns=5)
+    words, seen = 0, set()
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o777)
-        daemon = Daemon(options.hccld, directory, ["--no-keeper"])
-        end_job(start_job(daemon, options.program, directory, RANKS, RANKS, 6, ["ok"]), 60 * scale)
+        daemon = Daemon(options, directory, "--no-keeper")
+        problems = run_job(daemon, options.program, RANKS, RANKS, 6)
         if os.geteuid() == 0:
-            end_job(start_job(daemon, options.program, directory, 2, 2, 6, ["ok"], user=OTHER_USER), 60 * scale)
-        before = settled(daemon, options.hcclctl, None, 0.5)
+            problems += run_job(daemon, options.program, 2, 2, 6, user=OTHER_USER)
+        before = daemon.at_rest()
         for turn in range(options.turns):
-            count, wrong = one_turn(options, daemon, directory, rng, scale, seen)
+            count, wrong = one_turn(options, daemon, seen)
             words += count
-            problems += ["turn %d: %s" % (turn, p) for p in wrong]
-            after = settled(daemon, options.hcclctl, before, 5.0 * scale)
-            if after != before:
-                problems.append("turn %d: before %s, after %s" % (turn, before, after))
+            problems += ["turn %d: %s" % (turn, p) for p in wrong + daemon.left_over(before)]
             if problems:
                 break
         if seen != {*KINDS, "copies"} and not problems:
             problems.append("lies were written to %s only" % seen)
-        if daemon.process.poll() is not None or daemon.stop() != 0:
-            problems.append("the daemon did not end well")
+        problems += daemon.end()
         if problems:
-            print("log of the daemon:\n" + open(daemon.log.name, encoding="utf-8").read()[-4000:])
-    print("\n".join(problems))
-    print("%d words, %d problems" % (words, len(problems)))
-    return 1 if problems else 0
+            daemon.show_log()
+    return report(problems, "%d words" % words)
 
 
 if __name__ == "__main__":

@@ -7,64 +7,59 @@ SIGCONT all goes on with the right bytes. When the daemon ends, the ranks get a 
 
 usage: stop_rank.py HCCLD HCCLCTL RANK_PROGRAM [--times N] [--seed S]
 """
-import argparse
 import os
-import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-from kill_rank import Daemon, end_job, settled, start_job
+from harness import Daemon, arguments, end_job, report, run_job, start_job
 
 
-def verdict_names(daemon, hcclctl, pid, seconds):
-    end = time.monotonic() + seconds
+def verdict_names(daemon, pid):
+    """None, or what hcclctl says instead of that @pid is stopped."""
+    end = time.monotonic() + 5 * daemon.scale
     out = ""
     while time.monotonic() < end:
-        out = subprocess.run([hcclctl, "waiting"], env=daemon.environment(), capture_output=True, text=True, check=False).stdout
+        out = subprocess.run([daemon.hcclctl, "waiting"], env=daemon.environment(), capture_output=True, text=True, check=False).stdout
         if "stopped" in out and str(pid) in out:
             return None
         time.sleep(0.05)
     return out
 
 
-def one_turn(options, daemon, directory, rng, scale):
-    problems = []
-    job = start_job(daemon, options.program, directory, 4, 4, 300, ["ok", "held"], subprocess.PIPE)
+def one_turn(options, daemon):
+    job = start_job(daemon, options.program, 4, 4, 300, ["ok", "held"], subprocess.PIPE)
     for process in job:
         process.stdout.readline()
-    time.sleep(rng.random() * 0.1)
-    victim = rng.randrange(4)
+    time.sleep(options.rng.random() * 0.1)
+    victim = options.rng.randrange(4)
     job[victim].send_signal(signal.SIGSTOP)
     for process in job:
         process.stdin.close()  # the victim has its last round before it, so nobody can end
         process.stdin = None
-    bystanders = end_job(start_job(daemon, options.program, directory, 2, 2, 60, ["ok"]), 20 * scale)
-    if any(r[0] != 0 for r in bystanders):
-        problems.append("the others were hurt: %s" % bystanders)
+    problems = run_job(daemon, options.program, 2, 2, 60, 20)
     ended = [p.poll() for p in job]
     if ended != [None] * 4:
         problems.append("ended while rank %d was stopped: %s" % (victim, ended))
     else:
-        out = verdict_names(daemon, options.hcclctl, job[victim].pid, 5 * scale)
+        out = verdict_names(daemon, job[victim].pid)
         if out is not None:
             problems.append("hcclctl does not say that pid %d is stopped: %s" % (job[victim].pid, out))
     job[victim].send_signal(signal.SIGCONT)
-    results = end_job(job, 60 * scale)
+    results = end_job(job, 60 * options.scale)
     if any(r[0] != 0 for r in results):
         problems.append("after SIGCONT of rank %d: %s" % (victim, results))
     return problems
 
 
-def stop_daemon(options, daemon, directory, scale):
-    job = start_job(daemon, options.program, directory, 4, 4, 1 << 30, ["any"])
+def stop_daemon(options, daemon):
+    job = start_job(daemon, options.program, 4, 4, 1 << 30, ["any"])
     for process in job:
         process.stdout.readline()
-    status = daemon.stop()
-    results = end_job(job, 20 * scale)
-    problems = [] if status == 0 else ["the daemon ended with %s" % status]
+    problems = daemon.end()
+    results = end_job(job, 20 * options.scale)
     # 3: an error with a text
     if any(r[0] != 3 for r in results):
         problems.append("after the daemon's end: %s" % results)
@@ -74,35 +69,20 @@ def stop_daemon(options, daemon, directory, scale):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hccld")
-    parser.add_argument("hcclctl")
-    parser.add_argument("program")
-    parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.randrange(1 << 30)
-    scale = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
-    rng = random.Random(seed)
-    print("seed %d" % seed)
+    options = arguments(times=5)
     problems = []
     for keeper in ("--no-keeper", "--keeper"):
         with tempfile.TemporaryDirectory() as directory:
-            daemon = Daemon(options.hccld, directory, [keeper])
-            end_job(start_job(daemon, options.program, directory, 4, 4, 3, ["ok"]), 60 * scale)
-            before = settled(daemon, options.hcclctl, None, 0.5)
+            daemon = Daemon(options, directory, keeper)
+            problems += run_job(daemon, options.program, 4, 4, 3)
+            before = daemon.at_rest()
             for _ in range(options.times):
-                problems += one_turn(options, daemon, directory, rng, scale)
-            after = settled(daemon, options.hcclctl, before, 5.0 * scale)
-            if after != before:
-                problems.append("before %s, after %s" % (before, after))
-            problems += stop_daemon(options, daemon, directory, scale)
+                problems += one_turn(options, daemon)
+            problems += daemon.left_over(before) + stop_daemon(options, daemon)
             if problems:
-                print("log of the daemon:\n" + open(daemon.log.name, encoding="utf-8").read()[-3000:])
+                daemon.show_log()
                 break
-    print("\n".join(problems))
-    print("%d problems" % len(problems))
-    return 1 if problems else 0
+    return report(problems, "%d stops" % options.times)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,14 @@ Counts how often contexts have changed hands: the version in a context's state w
 
 usage: switch_path.py HCCLD HCCLCTL RANK_PROGRAM [--changes N] [--no-switch] [--seed S]
 """
-import argparse
 import os
-import random
 import signal
 import struct
 import sys
 import tempfile
 import time
 
-from kill_rank import Daemon, end_job, start_job
+from harness import Daemon, arguments, end_job, report, start_job
 
 RANKS = 3
 ROUNDS = 1000
@@ -43,18 +41,7 @@ def changes(process):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hccld")
-    parser.add_argument("hcclctl")
-    parser.add_argument("program")
-    parser.add_argument("--changes", type=int, default=20000)
-    parser.add_argument("--no-switch", action="store_true")
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.randrange(1 << 30)
-    scale = int(os.environ.get("TEST_TIMEOUT_SCALE", "1"))
-    rng = random.Random(seed)
-    print("seed %d" % seed)
+    options = arguments(changes=20000, no_switch=False)
     problems, switches, changed, jobs = [], 0, 0, 0
     with tempfile.TemporaryDirectory() as directory:
         config = os.path.join(directory, "hccld.conf")
@@ -65,36 +52,33 @@ def main():
             os.rename(config + ".new", config)
 
         write("direct")
-        daemon = Daemon(options.hccld, directory, ["--no-keeper", "--config", config])
+        daemon = Daemon(options, directory, "--no-keeper", "--config", config)
         while changed < options.changes and not problems:
             # kinds of rounds: tests/kill/rank.c
-            job = start_job(daemon, options.program, directory, RANKS, RANKS, ROUNDS, ["survives", "0", "0:0"])
+            job = start_job(daemon, options.program, RANKS, RANKS, ROUNDS, ["survives", "0", "0:0"])
             for process in job:
                 process.stdout.readline()
             jobs += 1
             first = last = changes(job[0])
-            deadline = time.monotonic() + 60 * scale
+            deadline = time.monotonic() + 60 * options.scale
             while job[0].poll() is None and time.monotonic() < deadline:
-                time.sleep(rng.random() * 0.05)
+                time.sleep(options.rng.random() * 0.05)
                 last = max(last, changes(job[0]))
                 if not options.no_switch:
                     switches += 1
                     write("engine" if switches % 2 else "direct")
                     daemon.process.send_signal(signal.SIGHUP)
             changed += last - first
-            results = end_job(job, 60 * scale)
+            results = end_job(job, 60 * options.scale)
             if any(r[0] != 0 for r in results):
                 problems.append("after %d switches: %s" % (switches, results))
-        if daemon.process.poll() is not None or daemon.stop() != 0:
-            problems.append("the daemon did not end well")
-        log = open(daemon.log.name, encoding="utf-8").read()
+        problems += daemon.end()
+        log = daemon.read_log()
         if not options.no_switch and ("local_path is engine now" not in log or "local_path is direct now" not in log):
             problems.append("the path was not switched")
         if problems:
-            print("log of the daemon:\n" + log[-4000:])
-    print("\n".join(problems))
-    print("%d jobs, %d changes of hands, %d switches, %d problems" % (jobs, changed, switches, len(problems)))
-    return 1 if problems else 0
+            daemon.show_log()
+    return report(problems, "%d jobs, %d changes of hands, %d switches" % (jobs, changed, switches))
 
 
 if __name__ == "__main__":
