@@ -514,19 +514,25 @@ int hccld_batch_check_one(const struct hccld_batch_terms *terms, const HcclSendR
 int hccld_batch_build(const struct hccld_batch_terms *terms, const HcclSendRecvItem *list, uint32_t count,
 		      struct hccld_batch *ret_batch)
 {
-	struct builder builder = {
-		.terms = terms, .list = list, .count = count, .first_lane = LANE_END, .last_lane = LANE_END,
-	};
+	struct scratch *scratch = NULL;
+	struct builder builder;
 	uint32_t self_count = 0;
 	int r;
 
 	if (count > HCCLD_BATCH_ITEMS_MAX)
 		return hccld_error(CAUSE_ARGUMENT, "%s: rank %u: itemNum is %u, expected at most %u (HCCLD_BATCH_ITEMS_MAX)",
 				   terms->operator_name, terms->rank, count, HCCLD_BATCH_ITEMS_MAX);
-	r = scratch_get(count, terms->size * 2, &builder.scratch);
+	r = scratch_get(count, terms->size * 2, &scratch);
 	if (r < 0)
 		return r;
-	builder.items = builder.scratch->items;
+	builder.scratch = scratch;
+	builder.terms = terms;
+	builder.list = list;
+	builder.count = count;
+	builder.items = scratch->items;
+	builder.first_lane = builder.last_lane = LANE_END;
+	/* nothing in it: the rest need not be cleared, which would take as long as an item */
+	builder.cache[HCCL_SEND].size = builder.cache[HCCL_RECV].size = 0;
 	if (!builder_add_others(&builder, &self_count) || (self_count && !builder_add_self(&builder)))
 		return batch_diagnose(terms, list, count);
 	*ret_batch = (struct hccld_batch){ builder.items, builder.used, builder.first_lane };
