@@ -212,6 +212,7 @@ void hccld_drive_submitted(struct hccld_context *context, const struct hccld_ses
 		struct direct_wish wish;
 
 		direct->wish.need = NEED_NOTHING;
+		direct->copies_sends = hccld_wait_is_crowded();
 		left = direct_pass(direct, SUBMIT_BUDGET, false);
 		wish = direct->wish;
 		/* room for what is to be complete without its receiver; all else can wait for who waits */

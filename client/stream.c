@@ -68,8 +68,6 @@ static void stream_publish(struct hccld_stream *stream, struct hccld_context *co
 	atomic_store(&stream->tail, atomic_load(&ring->tail));
 	pthread_mutex_init(&stream->submitting, NULL);
 	pthread_mutex_init(&stream->deferring, NULL);
-	atomic_store(&stream->credit, STREAM_CREDIT_MAX / 2);
-	atomic_store(&stream->waits, 0);
 	atomic_store(&stream->deferred_position, STREAM_NEVER);
 	stream->first = stream->last = NULL;
 	hccld_drive_add_stream(context, ring);

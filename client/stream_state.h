@@ -18,7 +18,6 @@
 
 #define STREAM_NEVER UINT64_MAX
 #define STREAM_SLEEP_MS 500u /* a sleeper looks whether the daemon is still there */
-#define STREAM_CREDIT_MAX 8
 
 enum stream_state {
 	STREAM_FREE = 0,
@@ -47,8 +46,6 @@ struct hccld_stream {
 	pthread_mutex_t submitting;
 	_Atomic uint64_t held; /* end of the newest task that waits, or is a host function */
 	_Atomic bool is_full; /* whoever has `submitting` waits for room */
-	_Atomic int32_t credit; /* > 0: spinning has helped lately */
-	_Atomic uint32_t waits;
 	_Atomic uint32_t queries; /* in vain */
 	pthread_mutex_t deferring;
 	_Atomic uint64_t deferred_position; /* of `first`; STREAM_NEVER */

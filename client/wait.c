@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/crowd.h"
 #include "client/drive.h"
 #include "client/error.h"
 #include "client/exception.h"
@@ -22,13 +23,10 @@
 #include "proto/yielding.h"
 
 #define SPIN_STEPS 256u	 /* some microseconds: who is busy on another core answers in less */
-#define YIELD_NS 50000u	 /* then the price of a futex sleep is small against the wait */
-#define PINNED_STEPS 64u
-#define PINNED_RETRY 512u
-#define CREDIT_RETRY 32u /* without credit: every so many waits spins all the same */
 #define QUERY_LOOK 64u	 /* every so many queries in vain look whether the daemon is there */
 
 static struct yielding yielding;
+static _Thread_local struct crowd crowd;
 static _Atomic uint32_t waiting; /* threads of this process that wait for a stream, and have not just begun */
 
 static bool is_over(const struct hccld_stream *stream, uint64_t target)
@@ -46,6 +44,19 @@ static uint32_t cpu_count(void)
 		return count;
 	count = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 	atomic_store_explicit(&known, count, memory_order_relaxed);
+	return count;
+}
+
+/* Of the system: a thread that is pinned has the others to wait for. */
+static long processor_count(void)
+{
+	static _Atomic long known;
+	long count = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (!count) {
+		count = sysconf(_SC_NPROCESSORS_ONLN);
+		atomic_store_explicit(&known, count, memory_order_relaxed);
+	}
 	return count;
 }
 
@@ -90,42 +101,15 @@ static int gone_error(const struct hccld_session *session)
 	return hccld_connection_gone_error(session->connection, " while the stream had work");
 }
 
-/* Spinning pays if a core is left for who moves the bytes; whether one is shows in how it went lately. */
-static bool is_pinned(void)
+bool hccld_wait_is_crowded(void)
 {
-	static _Atomic int known; /* 1: no, 2: to one processor of several */
-	int is = atomic_load_explicit(&known, memory_order_relaxed);
-
-	if (!is) {
-		is = cpu_count() == 1 && sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
-		atomic_store_explicit(&known, is, memory_order_relaxed);
-	}
-	return is == 2;
+	return crowd.is_crowded;
 }
 
-static bool wait_may_spin(struct hccld_stream *stream)
+/* Spinning pays while nobody else wants the processor. */
+static bool wait_may_spin(void)
 {
-	int32_t credit = atomic_load_explicit(&stream->credit, memory_order_relaxed);
-	uint32_t waits = atomic_load_explicit(&stream->waits, memory_order_relaxed);
-
-	atomic_store_explicit(&stream->waits, waits + 1, memory_order_relaxed);
-	if ((cpu_count() < 2 && !is_pinned()) || atomic_load_explicit(&waiting, memory_order_relaxed) > cpu_count())
-		return false;
-	return credit > 0 || waits % (is_pinned() ? PINNED_RETRY : CREDIT_RETRY) == 0;
-}
-
-static void wait_credit(struct wait *wait, bool helped)
-{
-	int32_t credit = atomic_load_explicit(&wait->stream->credit, memory_order_relaxed);
-
-	wait->spins = false;
-	/* on one processor with others who wait, a spin holds up those whom it waits for: it has to help nearly always */
-	const int32_t won = is_pinned() ? 1 : 2, lost = is_pinned() ? STREAM_CREDIT_MAX : 1;
-
-	if (helped && credit < STREAM_CREDIT_MAX)
-		atomic_store_explicit(&wait->stream->credit, credit + won, memory_order_relaxed);
-	else if (!helped && credit > 0)
-		atomic_store_explicit(&wait->stream->credit, credit > lost ? credit - lost : 0, memory_order_relaxed);
+	return !crowd.is_crowded && processor_count() > 1 && atomic_load_explicit(&waiting, memory_order_relaxed) <= cpu_count();
 }
 
 /* A moment passes, without a sleep. False: it is time for one. */
@@ -134,16 +118,19 @@ static bool wait_step(struct wait *wait)
 	uint64_t now;
 
 	if (wait->spins) {
-		if (++wait->steps < (is_pinned() ? PINNED_STEPS : SPIN_STEPS))
+		if (++wait->steps < SPIN_STEPS)
 			return true;
-		wait_credit(wait, false);
+		wait->spins = false;
 	}
 	now = clock_now_ns();
 	if (!wait->start) {
 		wait->start = now;
 		atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
 	}
-	return now - wait->start < YIELD_NS && yielding_step(&yielding, wait->start, now);
+	if (now - wait->start >= crowd_yield_ns(&crowd) || !yielding_step(&yielding, wait->start, now))
+		return false;
+	crowd_yielded(&crowd, crowd_switches);
+	return true;
 }
 
 /*
@@ -200,13 +187,11 @@ static void wait_driving(struct wait *wait)
 	enum direct_left left;
 	uint64_t ns = 0;
 
+	direct->copies_sends = crowd.is_crowded;
 	for (direct->wish.need = NEED_NOTHING;;) {
 		left = direct_pass(direct, DIRECT_BUDGET_ALL, false);
-		if (is_over(wait->stream, wait->target)) {
-			if (wait->spins)
-				wait_credit(wait, true);
+		if (is_over(wait->stream, wait->target))
 			break;
-		}
 		wish = direct->wish;
 		if (wish.need >= NEED_POOL) {
 			direct_go_away(direct);
@@ -229,6 +214,7 @@ static void wait_driving(struct wait *wait)
 		if (wait_slice(wait, &ns) < 0)
 			break;
 		if (direct_sleep(direct, is_aim_over, &aim, ns, &left)) {
+			crowd_slept(&crowd, clock_now_ns() - wait->start);
 			direct_wake_up(direct);
 			return;
 		}
@@ -274,6 +260,7 @@ static int wait_loop(struct wait *wait)
 			const struct hccld_handover handover = stream_handover(context, wait->session);
 
 			hccld_handover_sleep(&handover, is_aim_over_or_free, &aim, ns);
+			crowd_slept(&crowd, clock_now_ns() - wait->start);
 		}
 	}
 	return 0;
@@ -295,10 +282,8 @@ int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, ui
 	if (r < 0)
 		return r;
 	wait.session = session;
-	wait.spins = wait_may_spin(stream);
+	wait.spins = wait_may_spin();
 	r = wait_loop(&wait);
-	if (r == 0 && wait.spins)
-		wait_credit(&wait, true);
 	if (wait.start)
 		atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
 	if (r == 0 && !stream_is_alive(stream))
@@ -308,18 +293,14 @@ int hccld_stream_wait_completed(struct hccld_stream *stream, uint64_t target, ui
 	return r;
 }
 
-/* The first error in flight that nobody was told of yet. */
-static int fault_take(struct hccld_stream *stream)
+/* There are @count errors in flight, and nobody was told of those behind @seen. */
+__attribute__((noinline)) static int fault_tell(struct hccld_stream *stream, uint32_t seen, uint32_t count)
 {
 	struct stream_ring *ring = stream->ring;
-	uint32_t seen = atomic_load_explicit(&ring->fault_seen, memory_order_relaxed);
-	uint32_t count = atomic_load_explicit(&ring->fault_count, memory_order_acquire);
 	struct fault fault;
 	char where[384] = "";
 	int r;
 
-	if (__builtin_expect(count == seen, 1))
-		return 0;
 	memcpy(&fault, &ring->fault, sizeof(fault));
 	/* the executor overwrites `fault` only after this store (I4); if another thread has won, it tells */
 	if (!atomic_compare_exchange_strong(&ring->fault_seen, &seen, count))
@@ -329,6 +310,15 @@ static int fault_take(struct hccld_stream *stream)
 	r = hccld_error_fault_at(&fault, where);
 	hccld_exception_report(stream, status_of(fault.cause)->acl);
 	return r;
+}
+
+/* The first error in flight that nobody was told of yet. */
+static int fault_take(struct hccld_stream *stream)
+{
+	uint32_t seen = atomic_load_explicit(&stream->ring->fault_seen, memory_order_relaxed);
+	uint32_t count = atomic_load_explicit(&stream->ring->fault_count, memory_order_acquire);
+
+	return __builtin_expect(count == seen, 1) ? 0 : fault_tell(stream, seen, count);
 }
 
 uint64_t hccld_deadline(int64_t timeout_ms)

@@ -136,6 +136,7 @@ struct direct_context {
 	bool completed;			/* tasks since R1 was done for the own side */
 	bool again;			/* a pair of which both ends are in this context has changed */
 	bool is_thorough;		/* this pass looks at the words of members, too */
+	bool copies_sends;		/* who drives says: what fits is sent as a copy, also to who has asked for it */
 	bool met_large;			/* this pass has declined a copy that it may soon help with */
 	uint64_t budget;		/* bytes that this pass may still copy */
 	struct direct_wish wish;

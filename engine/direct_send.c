@@ -40,8 +40,8 @@ static enum offered room_need(struct work *work, enum direct_need what, uint32_t
 	return OFFER_NO_ROOM;
 }
 
-/* A copy that its receiver has not asked for yet, so that it is complete without him. */
-static enum offered offer_eager(struct work *work, const struct item *item, uint64_t number, struct pair_offer *offer)
+/* A copy, so that the send is complete without its receiver. @is_posted: who has asked for it. */
+static enum offered offer_eager(struct work *work, const struct item *item, uint64_t number, bool is_posted, struct pair_offer *offer)
 {
 	const unsigned char *from = own_memory(work, item->segment, item->offset, item->bytes);
 	struct eager_place *at;
@@ -50,7 +50,7 @@ static enum offered offer_eager(struct work *work, const struct item *item, uint
 	if (!from)
 		return OFFER_IN_PLACE;
 	if (!eager_find(work, &at, &slot))
-		return work->rank->is_full ? OFFER_IN_PLACE : room_need(work, NEED_POOL, item->peer);
+		return work->rank->is_full || (is_posted && work->rank->pool_count) ? OFFER_IN_PLACE : room_need(work, NEED_POOL, item->peer);
 	eager_fill(at, slot, item->peer, number, from, item->bytes, offer);
 	return OFFERED;
 }
@@ -73,8 +73,16 @@ static inline enum offered offer_write(struct work *work, const struct item *ite
 	} else {
 		enum offered offered = OFFER_IN_PLACE;
 
-		if (bytes <= HCCLD_EAGER_MAX && atomic_load_explicit(&peer->out->posted, memory_order_relaxed) < number)
-			offered = offer_eager(work, item, number, slot);
+		if (bytes <= HCCLD_EAGER_MAX) {
+			const bool is_posted = atomic_load_explicit(&peer->out->posted, memory_order_relaxed) >= number;
+
+			/*
+			 * One copy is less than two, if both run. If they have to take turns on a processor, one that waits for the other to
+			 * copy needs a turn of its own afterwards: a ring of ranks would go on by one step for each turn of all.
+			 */
+			if (!is_posted || work->context->copies_sends)
+				offered = offer_eager(work, item, number, is_posted, slot);
+		}
 		if (offered == OFFER_NO_ROOM || offered == OFFER_DECLINED)
 			return offered;
 		if (offered == OFFER_IN_PLACE) {

@@ -94,7 +94,7 @@ static bool take(struct client *client)
 	if (!direct_take(&client->direct))
 		return false;
 	own(client);
-	taken++;
+	client->direct.copies_sends = taken++ % 3 == 0;
 	return true;
 }
 

@@ -141,3 +141,83 @@ TEST(what_cannot_be_mapped_is_left_to_the_engine)
 	check(rig_is_done(it.rig, 0, 0));
 	case_free(&it);
 }
+
+/* ---- copies for who has asked ---- */
+
+/* With a pool, and a receive posted. */
+static struct direct_case case_posted(struct client_pools *pools)
+{
+	struct direct_case it = case_new();
+	struct client *other = client_new(it.rig, 1, &beacon, -1);
+
+	client_pools_init(pools, it.rig, (struct client *[]){ it.client, other });
+	free(other);
+	rig_submit(it.rig, 1, 0, &(struct rig_item)RECEIVE(0, 0, BYTES), 1, 0);
+	rig_run(it.rig);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->posted, 1);
+	return it;
+}
+
+TEST(who_has_asked_copies_himself)
+{
+	struct client_pools pools;
+	struct direct_case it = case_posted(&pools);
+
+	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->slots[0].where, OFFER_SEGMENT);
+	rig_run(it.rig);
+	check(rig_is_done(it.rig, 1, 0));
+	client_pools_deinit(&pools, it.rig);
+	case_free(&it);
+}
+
+TEST(unless_the_sender_would_have_to_wait_for_his_turn)
+{
+	struct client_pools pools;
+	struct direct_case it = case_posted(&pools);
+
+	memset(it.rig->ranks[0].memory, 0x5a, BYTES);
+	it.client->direct.copies_sends = true;
+	check_eq_int(send_direct(&it, BYTES), DIRECT_DONE);
+	memset(it.rig->ranks[0].memory, 0, BYTES);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->slots[0].where, OFFER_EAGER);
+	rig_run(it.rig);
+	check(rig_is_done(it.rig, 1, 0));
+	for (uint32_t i = 0; i < BYTES; i++)
+		check_eq_uint(it.rig->ranks[1].memory[i], 0x5a);
+	client_pools_deinit(&pools, it.rig);
+	case_free(&it);
+}
+
+/* It makes nobody ask for more room: the receiver is there. */
+TEST(or_there_is_no_room_for_it)
+{
+	struct client_pools pools;
+	struct direct_case it = case_posted(&pools);
+
+	for (uint32_t i = 0; i < CLIENT_POOL_SLOTS; i++) {
+		it.client->rank.pools[0].pool->heads[i].number = 1;
+		it.client->rank.pools[0].pool->heads[i].peer = 1;
+	}
+	it.client->direct.copies_sends = true;
+	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
+	check_eq_int(it.client->direct.wish.need, NEED_NOTHING);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->slots[0].where, OFFER_SEGMENT);
+	rig_run(it.rig);
+	check(rig_is_done(it.rig, 1, 0));
+	client_pools_deinit(&pools, it.rig);
+	case_free(&it);
+}
+
+TEST(the_first_pool_is_asked_for)
+{
+	struct client_pools pools;
+	struct direct_case it = case_posted(&pools);
+
+	it.client->direct.copies_sends = true;
+	it.client->rank.pool_count = 0;
+	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
+	check_eq_int(it.client->direct.wish.need, NEED_POOL);
+	client_pools_deinit(&pools, it.rig);
+	case_free(&it);
+}
