@@ -6,27 +6,26 @@
 
 enum offered { OFFERED, OFFER_IN_PLACE, OFFER_DECLINED, OFFER_NO_ROOM };
 
+static bool slot_is_free(const void *who, uint32_t peer, uint64_t number)
+{
+	const struct work *work = who;
+
+	return peer < work->rank->size && eager_is_free(number, work->rank->peers[peer].out, peer_is_gone(work, peer));
+}
+
 /* A free slot. False: there is none. */
 static bool eager_find(struct work *work, struct eager_place **ret_at, uint32_t *ret_slot)
 {
 	struct direct_rank *rank = work->rank;
 
 	for (uint32_t n = 0; n < rank->pool_count; n++) {
-		struct eager_place *at = &rank->pools[(rank->pool_first + n) % rank->pool_count];
+		uint32_t index = (rank->pool_first + n) % rank->pool_count;
 
-		for (uint32_t i = 0; i < at->slot_count; i++) {
-			uint32_t slot = (at->cursor + i) % at->slot_count;
-			uint64_t number = atomic_load_explicit(&at->pool->heads[slot].number, memory_order_relaxed);
-			uint32_t peer = atomic_load_explicit(&at->pool->heads[slot].peer, memory_order_relaxed);
-
-			if (peer >= rank->size || !eager_is_free(number, rank->peers[peer].out, number && peer_is_gone(work, peer)))
-				continue;
-			at->cursor = slot + 1;
-			rank->pool_first = (rank->pool_first + n) % rank->pool_count;
-			*ret_at = at;
-			*ret_slot = slot;
-			return true;
-		}
+		if (!eager_search(&rank->pools[index], slot_is_free, work, ret_slot))
+			continue;
+		rank->pool_first = index;
+		*ret_at = &rank->pools[index];
+		return true;
 	}
 	return false;
 }
@@ -135,15 +134,6 @@ static uint32_t offer_pack(struct work *work, struct item *item, uint32_t *index
 	return count;
 }
 
-/* P6: from offer @number on. */
-static void widen(struct direct_peer *peer, uint64_t number)
-{
-	if (!peer->wide_out || atomic_load_explicit(&peer->out->wide_from, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&peer->out->wide, peer->wide_index + 1, memory_order_release);
-	atomic_store_explicit(&peer->out->wide_from, number, memory_order_release);
-}
-
 static inline bool has_room(const struct direct_peer *peer, uint64_t number)
 {
 	const struct pair_offer *slot = pair_slot(peer->out, peer->wide_out, number);
@@ -164,7 +154,7 @@ static enum offered send_room(struct work *work, const struct item *item, struct
 		if (item->bytes > HCCLD_EAGER_MAX || work->rank->is_full || atomic_load_explicit(&peer->out->wide_from, memory_order_relaxed))
 			return OFFER_NO_ROOM;
 		if (peer->wide_out) {
-			widen(peer, number);
+			pair_widen(peer->out, peer->wide_index, number);
 			return OFFERED;
 		}
 	} else if (work->rank->is_full) {

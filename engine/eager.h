@@ -59,13 +59,11 @@ static inline bool offer_unpack(const struct pair_offer *slot, uint64_t number, 
 	return true;
 }
 
-/* P7. @ring: of the pair that the head names; NULL: not known here. */
+/* P7, of a slot that has offer @number. @ring: of the pair that the head names; NULL: not known here. */
 static inline bool eager_is_free(uint64_t number, const struct pair_ring *ring, bool peer_is_gone)
 {
 	uint64_t failed;
 
-	if (!number)
-		return true;
 	if (!ring)
 		return false;
 	failed = atomic_load_explicit(&ring->failed, memory_order_acquire);
@@ -93,4 +91,32 @@ static inline void eager_fill(const struct eager_place *at, uint32_t slot, uint3
 	atomic_store_explicit(&head->number, number, memory_order_release);
 	offer->where = OFFER_EAGER;
 	offer->place = at->place + eager_payload_offset(at->slot_count, slot);
+}
+
+/*
+ * A free slot of @at, from where the last search ended on. @is_free: P7 of offer @number to @peer, which can be anything, as far as @who knows.
+ * False: there is none.
+ */
+static inline bool eager_search(struct eager_place *at, bool (*is_free)(const void *who, uint32_t peer, uint64_t number), const void *who,
+				uint32_t *ret_slot)
+{
+	for (uint32_t i = 0; i < at->slot_count; i++) {
+		uint32_t slot = (at->cursor + i) % at->slot_count;
+		uint64_t number = atomic_load_explicit(&at->pool->heads[slot].number, memory_order_relaxed);
+
+		if (number && !is_free(who, atomic_load_explicit(&at->pool->heads[slot].peer, memory_order_relaxed), number))
+			continue;
+		at->cursor = slot + 1;
+		*ret_slot = slot;
+		return true;
+	}
+	return false;
+}
+
+/* P6: offers from @number on are in the wide ring that begins in place @index. */
+static inline void pair_widen(struct pair_ring *ring, uint32_t index, uint64_t number)
+{
+	atomic_store_explicit(&ring->wide, index + 1, memory_order_release);
+	CRASH_POINT(46);
+	atomic_store_explicit(&ring->wide_from, number, memory_order_release);
 }

@@ -5,24 +5,13 @@
 #include "engine/eager.h"
 #include "engine/lane.h"
 
-static bool pool_find(struct lane *lane, struct eager_place *pool, uint32_t *ret_slot)
+static bool slot_is_free(const void *who, uint32_t peer, uint64_t number)
 {
-	for (uint32_t i = 0; i < pool->slot_count; i++) {
-		uint32_t slot = (pool->cursor + i) % pool->slot_count;
-		uint64_t number = atomic_load_explicit(&pool->pool->heads[slot].number, memory_order_relaxed);
-		uint32_t peer = atomic_load_explicit(&pool->pool->heads[slot].peer, memory_order_relaxed);
+	const struct lane *lane = who;
 
-		/* its client can have written anything */
-		if (number && peer >= lane->comm->size)
-			continue;
-		if (number && !eager_is_free(number, atomic_load_explicit(&view_pair_of(lane->comm, lane->rank, peer)->ring, memory_order_acquire),
-					     atomic_load_explicit(&lane->comm->region->members[peer].word, memory_order_acquire) != MEMBER_ALIVE))
-			continue;
-		pool->cursor = slot + 1;
-		*ret_slot = slot;
-		return true;
-	}
-	return false;
+	return peer < lane->comm->size &&
+	       eager_is_free(number, atomic_load_explicit(&view_pair_of(lane->comm, lane->rank, peer)->ring, memory_order_acquire),
+			     atomic_load_explicit(&lane->comm->region->members[peer].word, memory_order_acquire) != MEMBER_ALIVE);
 }
 
 /* A slot of an eager pool. */
@@ -64,23 +53,12 @@ static bool lane_find_slot(struct lane *lane, const struct item *item, uint64_t 
 	    atomic_load_explicit(&lane->ring->posted, memory_order_relaxed) >= number)
 		return true;
 	for (uint32_t i = 0; i < count; i++) {
-		if (!pool_find(lane, &pools->pools[i], &ret_slot->slot))
+		if (!eager_search(&pools->pools[i], slot_is_free, lane, &ret_slot->slot))
 			continue;
 		ret_slot->pool = &pools->pools[i];
 		return true;
 	}
 	return !lane->comm->pool_rooms || !lane_ask_room(lane, &lane->comm->pool_rooms[lane->rank], lane->rank, count);
-}
-
-/* P6: from offer @number on, if there is a wide ring that is not in use. */
-static bool lane_widen(struct lane *lane, uint64_t number)
-{
-	if (!atomic_load_explicit(&lane->pair->wide, memory_order_acquire))
-		return false;
-	atomic_store_explicit(&lane->ring->wide, lane->pair->wide_index + 1, memory_order_release);
-	CRASH_POINT(46);
-	atomic_store_explicit(&lane->ring->wide_from, number, memory_order_release);
-	return true;
 }
 
 static bool lane_has_place(const struct lane *lane, uint64_t number, uint64_t received, uint64_t tail)
@@ -97,8 +75,10 @@ static bool lane_has_room(struct lane *lane, const struct item *item, uint64_t n
 	if (read_once(item->bytes) > HCCLD_EAGER_MAX || lane->pair->is_first ||
 	    atomic_load_explicit(&lane->ring->wide_from, memory_order_relaxed))
 		return false;
-	if (lane_widen(lane, number))
+	if (atomic_load_explicit(&lane->pair->wide, memory_order_acquire)) {
+		pair_widen(lane->ring, lane->pair->wide_index, number);
 		return lane_has_place(lane, number, received, tail);
+	}
 	lane_ask_room(lane, &lane->pair->wide_room, lane->peer, 0);
 	return false;
 }
