@@ -60,6 +60,12 @@ static long processor_count(void)
 	return count;
 }
 
+/* If they are spread evenly. */
+static uint32_t ranks_per_processor(const struct hccld_session *session)
+{
+	return session->beacon ? atomic_load_explicit(&session->beacon->contexts, memory_order_relaxed) / (uint32_t)processor_count() : 0;
+}
+
 struct aim {
 	const struct hccld_stream *stream;
 	uint64_t target;
@@ -127,7 +133,7 @@ static bool wait_step(struct wait *wait)
 		wait->start = now;
 		atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
 	}
-	if (now - wait->start >= crowd_yield_ns(&crowd) || !yielding_step(&yielding, wait->start, now))
+	if (now - wait->start >= crowd_yield_ns(&crowd) || !yielding_step(&yielding, ranks_per_processor(wait->session), wait->start, now))
 		return false;
 	crowd_yielded(&crowd, crowd_switches);
 	return true;

@@ -75,6 +75,7 @@ struct beacon {
 	_Atomic uint32_t stopping;	/* enum beacon_stopping; 0 in memory of daemons that do not know it */
 	_Atomic uint32_t local_path;	/* enum beacon_path; the same */
 	_Atomic uint32_t cache_kib;	/* of the last cache; 0: not known */
+	_Atomic uint32_t contexts;	/* that are open, of all tenants: so many may want a processor; 0 in memory of daemons that do not know it */
 };
 
 /* What the engine does by itself. Who has set a bit and finds less than he needs writes its eventfd. */

@@ -56,6 +56,7 @@ static void context_publish(struct context *context)
 	session->contexts[context->device] = context;
 	session->quota->contexts++;
 	session->registry->devices[context->device].contexts++;
+	atomic_fetch_add_explicit(&session->registry->beacon->contexts, 1, memory_order_relaxed);
 	/* the engine finds the view's content once it finds the pointer */
 	atomic_store_explicit(&yard->contexts[context->view.index], &context->view,
 			      memory_order_release);
@@ -163,6 +164,7 @@ void context_remove(struct context *context)
 		slots_give(&session->tenant->contexts, context->view.index);
 	}
 	session->registry->devices[context->device].contexts--;
+	atomic_fetch_sub_explicit(&session->registry->beacon->contexts, 1, memory_order_relaxed);
 	session->quota->contexts--;
 	list_remove(&context->link);
 	free(context);

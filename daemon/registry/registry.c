@@ -157,6 +157,8 @@ static int registry_open_beacon(struct registry *registry)
 	registry->beacon = base;
 	registry->beacon->magic = YARD_MAGIC;
 	registry->beacon->version = YARD_VERSION;
+	/* those of the previous process are counted again as they are found */
+	atomic_store_explicit(&registry->beacon->contexts, 0, memory_order_relaxed);
 	registry_set_stopping(registry, BEACON_SERVES);
 	return memfd_read_only(registry->beacon_fd, &registry->beacon_read_only_fd);
 }

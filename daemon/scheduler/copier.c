@@ -64,7 +64,7 @@ static uint32_t worker_wait(struct worker *worker, struct box *box)
 	while ((state = atomic_load_explicit(&box->state, memory_order_acquire)) != BOX_FULL && state != BOX_STOP) {
 		uint64_t now = clock_now_ns();
 
-		if (now - since < SPIN_NS && yielding_step(&worker->yielding, since, now))
+		if (now - since < SPIN_NS && yielding_step(&worker->yielding, 0, since, now))
 			continue;
 		atomic_store_explicit(&worker->sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);

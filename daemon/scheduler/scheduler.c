@@ -422,7 +422,7 @@ static void *scheduler_main(void *arg)
 		if (worked)
 			continue;
 		if ((now_ns - scheduler->worked_ns < SPIN_NS || copier_is_busy(scheduler->copier)) &&
-		    yielding_step(&scheduler->yielding, scheduler->worked_ns, now_ns))
+		    yielding_step(&scheduler->yielding, 0, scheduler->worked_ns, now_ns))
 			continue;
 		scheduler_rest(scheduler, now_ns);
 	}
