@@ -183,28 +183,39 @@ static uint64_t course_step(struct course *course)
 	return start_ns;
 }
 
-/* How many batches fill one repetition. */
+/* The time of @count batches, at rank 0. */
+static uint64_t course_time(struct course *course, uint64_t count)
+{
+	uint64_t start;
+
+	contender_barrier();
+	start = measure_now_ns();
+	for (uint64_t i = 0; i < count; i++)
+		course_step(course);
+	return contender_broadcast(measure_now_ns() - start) + 1;
+}
+
+static uint64_t iterations_in(uint64_t ns, uint64_t count, uint64_t elapsed)
+{
+	uint64_t iterations = ns * count / elapsed;
+
+	return iterations < 5 ? 5 : iterations > ITERATIONS_MAX ? ITERATIONS_MAX : iterations;
+}
+
+/* How many batches fill one repetition, when so many have been done before: whatever a contender sets up or learns in use is there then. */
 static uint64_t course_calibrate(struct course *course)
 {
 	const uint64_t repetition_ns = course->workload->repetition_ns;
-	uint64_t elapsed = 1, count = 1, iterations;
+	uint64_t elapsed, count = 1;
 
-	contender_barrier();
-	course_step(course);
-	course_step(course);
+	course_time(course, 2);
 	for (;; count *= 4) {
-		uint64_t start;
-
-		contender_barrier();
-		start = measure_now_ns();
-		for (uint64_t i = 0; i < count; i++)
-			course_step(course);
-		elapsed = contender_broadcast(measure_now_ns() - start);
+		elapsed = course_time(course, count);
 		if (elapsed > repetition_ns / 8 || count >= 20000)
 			break;
 	}
-	iterations = repetition_ns * count / (elapsed ? elapsed : 1);
-	return iterations < 5 ? 5 : iterations > ITERATIONS_MAX ? ITERATIONS_MAX : iterations;
+	count = iterations_in(repetition_ns, count, elapsed);
+	return iterations_in(repetition_ns, count, course_time(course, count));
 }
 
 /* Returns the time of all batches, which is not that of writing fresh data. */
