@@ -50,6 +50,13 @@ static inline void crowd_yielded(struct crowd *crowd, long (*switches)(void))
 	crowd->yields = 0;
 }
 
+/* The thread does not yield at all, for that would take too long. */
+static inline void crowd_is_certain(struct crowd *crowd)
+{
+	crowd->is_crowded = true;
+	crowd->yields = 0;
+}
+
 /* For so long a wait yields before it sleeps. */
 static inline uint64_t crowd_yield_ns(const struct crowd *crowd)
 {

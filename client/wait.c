@@ -135,7 +135,10 @@ static bool wait_step(struct wait *wait)
 	}
 	if (now - wait->start >= crowd_yield_ns(&crowd) || !yielding_step(&yielding, ranks_per_processor(wait->session), wait->start, now))
 		return false;
-	crowd_yielded(&crowd, crowd_switches);
+	if (yielding_is_paused(&yielding, now))
+		crowd_is_certain(&crowd);
+	else
+		crowd_yielded(&crowd, crowd_switches);
 	return true;
 }
 

@@ -23,7 +23,7 @@
 #define YIELDING_TURNS 4u	     /* times what others explain */
 #define YIELDING_PAUSE_NS 10000000u /* for so long we do not yield; the more, the longer that has been going on */
 #define YIELDING_PAUSE_MAX_NS 640000000u
-#define YIELDING_PAUSE_PART 8u	     /* of the time since it began */
+#define YIELDING_PAUSE_PART 2u	     /* of the time since it began */
 #define YIELDING_SOON 8u	     /* pauses: what comes later is another beginning */
 #define YIELDING_SPIN_NS 20000u /* instead; about twice the price of a sleep and a wake-up */
 #define YIELDING_SPIN_MIN_NS 1000u /* at least: who runs on another core has answered by then */
@@ -84,12 +84,18 @@ static inline bool yielding_spin(struct yielding *yielding, uint64_t spun_ns)
 	return false;
 }
 
+/* Somebody else wants the core for himself. */
+static inline bool yielding_is_paused(const struct yielding *yielding, uint64_t now_ns)
+{
+	return now_ns < atomic_load_explicit(&yielding->not_before_ns, memory_order_relaxed);
+}
+
 /* One step of a wait that began at @since_ns; @now_ns: clock_now_ns(). @others: as above. False: it is time to sleep. */
 static inline bool yielding_step(struct yielding *yielding, uint32_t others, uint64_t since_ns, uint64_t now_ns)
 {
 	uint64_t bound_ns, after_ns;
 
-	if (now_ns < atomic_load_explicit(&yielding->not_before_ns, memory_order_relaxed)) {
+	if (yielding_is_paused(yielding, now_ns)) {
 		cpu_pause();
 		return yielding_spin(yielding, now_ns - since_ns);
 	}

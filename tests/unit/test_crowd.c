@@ -51,6 +51,20 @@ TEST(a_tick_now_and_then_is_no_crowd)
 	check(!crowd.is_crowded);
 }
 
+TEST(who_does_not_yield_any_more_is_in_a_crowd)
+{
+	struct crowd crowd = { 0 };
+
+	yields(&crowd, CROWD_LOOK - 1, 0);
+	crowd_is_certain(&crowd);
+	check(crowd.is_crowded);
+	/* until yields say otherwise */
+	yields(&crowd, CROWD_LOOK_CROWDED - 1, 0);
+	check(crowd.is_crowded);
+	yields(&crowd, 1, 0);
+	check(!crowd.is_crowded);
+}
+
 TEST(a_look_is_rare)
 {
 	struct crowd crowd = { 0 };
