@@ -77,9 +77,10 @@ static inline enum offered offer_write(struct work *work, const struct item *ite
 
 			/*
 			 * One copy is less than two, if both run. If they have to take turns on a processor, one that waits for the other to
-			 * copy needs a turn of its own afterwards: a ring of ranks would go on by one step for each turn of all.
+			 * copy needs a turn of its own afterwards: a ring of ranks would go on by one step for each turn of all. What one
+			 * that has gone has asked for is not complete.
 			 */
-			if (!is_posted || work->context->copies_sends)
+			if (!is_posted || (work->context->copies_sends && !peer_is_gone(work, item->peer)))
 				offered = offer_eager(work, item, number, is_posted, slot);
 		}
 		if (offered == OFFER_NO_ROOM || offered == OFFER_DECLINED)

@@ -150,6 +150,7 @@ static struct direct_case case_posted(struct client_pools *pools)
 	struct direct_case it = case_new();
 	struct client *other = client_new(it.rig, 1, &beacon, -1);
 
+	free(it.rig->comm.pools);
 	client_pools_init(pools, it.rig, (struct client *[]){ it.client, other });
 	free(other);
 	rig_submit(it.rig, 1, 0, &(struct rig_item)RECEIVE(0, 0, BYTES), 1, 0);
@@ -185,6 +186,20 @@ TEST(unless_the_sender_would_have_to_wait_for_his_turn)
 	check(rig_is_done(it.rig, 1, 0));
 	for (uint32_t i = 0; i < BYTES; i++)
 		check_eq_uint(it.rig->ranks[1].memory[i], 0x5a);
+	client_pools_deinit(&pools, it.rig);
+	case_free(&it);
+}
+
+/* It would not be received. */
+TEST(or_who_has_asked_has_gone)
+{
+	struct client_pools pools;
+	struct direct_case it = case_posted(&pools);
+
+	it.client->direct.copies_sends = true;
+	atomic_store(&it.rig->comm.region->members[1].word, MEMBER_DEAD);
+	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
+	check_eq_uint(rig_pair(it.rig, 0, 1)->slots[0].where, OFFER_SEGMENT);
 	client_pools_deinit(&pools, it.rig);
 	case_free(&it);
 }
