@@ -248,6 +248,8 @@ static int find_daemon(struct run *run)
 	}
 	visible = count_visible(query_hello(query)->device_count);
 	query_close(query);
+	if (getenv("HCCLD_LOCAL_PATH"))
+		complain("HCCLD_LOCAL_PATH is set, but does nothing: the daemon that runs here has a setting of its own (hcclctl status); --private starts one that heeds it");
 	if (!visible)
 		return STATUS_USAGE;
 	if (run->device_count > visible) {

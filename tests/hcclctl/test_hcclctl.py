@@ -417,6 +417,11 @@ class Run(Case):
         self.assertEqual(result.stderr, "")
         self.assertEqual(sorted(result.stdout.splitlines()),
                          [f"[{rank}] {rank % 4} {self.socket}" for rank in range(6)])
+        env["HCCLD_LOCAL_PATH"] = "engine"
+        result = run("-n", "1", "true")
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+        self.assertIn("HCCLD_LOCAL_PATH is set, but does nothing", result.stderr)
+        del env["HCCLD_LOCAL_PATH"]
         env["ASCEND_RT_VISIBLE_DEVICES"] = "4"
         result = run("-n", "1", "true")
         self.assertEqual(result.returncode, 2)
