@@ -130,7 +130,7 @@ static void past_cache_store(const struct engine *engine)
 	for (const struct chunks *chunks = engine->chunks_used; chunks; chunks = chunks->next)
 		bytes += chunks->transfer->bytes;
 	for (const struct chunks *chunks = engine->chunks_used; chunks; chunks = chunks->next)
-		atomic_store_explicit(&chunks->record->past_cache, bytes > engine->past_cache_min, memory_order_relaxed);
+		atomic_store_explicit(&chunks->record->past_cache, bytes > engine->cache / 2, memory_order_relaxed);
 }
 
 static void fields_store(struct chunks *chunks, const struct transfer *transfer, uint32_t source_context, const struct pair_offer *offer)

@@ -18,14 +18,7 @@ uint64_t copy_cache(void)
 			kib = 0;
 		fclose(file);
 	}
-	return (uint64_t)kib * 1024;
-}
-
-uint64_t copy_non_temporal_min(void)
-{
-	uint64_t cache = copy_cache();
-
-	return (cache ? cache : HCCLD_CACHE) / HCCLD_NON_TEMPORAL_PART;
+	return kib ? (uint64_t)kib * 1024 : HCCLD_CACHE;
 }
 
 #ifdef __x86_64__

@@ -17,8 +17,7 @@ int engine_new(const struct engine_host *host, uint32_t transfers, struct engine
 		return -ENOMEM;
 	engine->host = *host;
 	engine->wait = &engine->own_wait;
-	engine->non_temporal_min = copy_non_temporal_min();
-	engine->past_cache_min = engine->non_temporal_min * HCCLD_NON_TEMPORAL_PART / 2;
+	engine->cache = copy_cache();
 	engine->pool = calloc(transfers, sizeof(*engine->pool));
 	if (!engine->pool) {
 		free(engine);

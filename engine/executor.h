@@ -42,7 +42,7 @@ struct engine {
 	struct view_share *current;		/* round robin position */
 	uint32_t transfers, transfers_used;	/* in the pool */
 	int64_t steps;				/* left of the visit */
-	uint64_t backlog, non_temporal_min;
+	uint64_t backlog, cache;		/* bytes that wait to be copied; of the last cache */
 	struct view_context *dirty;		/* contexts to ring at the end of this pass */
 	struct view_context *pollers;	/* contexts that have polled */
 	struct view_context *awaiting;	/* contexts that have awaited a notify */
@@ -57,7 +57,6 @@ struct engine {
 	/* chunk.c */
 	struct chunks *chunks_free, *chunks_used;
 	uint64_t shared_min, chunk_min;		/* bytes of a copy that is shared, and of a chunk; 0: none is */
-	uint64_t past_cache_min;		/* of one copy by several: more, with its source, than there is of the last cache */
 	bool is_narrow;				/* who helps needs the cores */
 	bool abandons;				/* nobody who helps is waited for */
 };

@@ -210,6 +210,7 @@ bool transfers_cancel_rank(struct engine *engine, const struct view_rank *rank)
 /* Of @transfer, which is the first of its flow. False: helpers have the rest of it. */
 static bool transfer_slice(struct engine *engine, struct transfer *transfer, uint64_t most, struct engine_slice *ret_slice)
 {
+	const uint64_t non_temporal_min = engine->cache / HCCLD_NON_TEMPORAL_PART;
 	uint64_t at = transfer->taken, bytes = transfer->bytes - at < most ? transfer->bytes - at : most;
 	uint32_t chunk = 0;
 
@@ -223,7 +224,7 @@ static bool transfer_slice(struct engine *engine, struct transfer *transfer, uin
 		.value = transfer->value,
 		.chunk = chunk,
 		/* what waits is more than stays in the cache until somebody reads it */
-		.non_temporal = transfer->bytes >= engine->non_temporal_min || engine->backlog >= engine->non_temporal_min,
+		.non_temporal = transfer->bytes >= non_temporal_min || engine->backlog >= non_temporal_min,
 	};
 	return true;
 }

@@ -73,6 +73,6 @@
 #define HCCLD_SLICE 262144u
 #define HCCLD_COPIES 32u		/* large copies of one tenant that clients help with at a time */
 #define HCCLD_COPY_CHUNKS 128u		/* of each, at most */
-#define HCCLD_NON_TEMPORAL_PART 8	/* of the last cache, from which on stores pass it */
+#define HCCLD_NON_TEMPORAL_PART 8	/* of the last cache: from so many bytes on, of one copy or of all that wait, stores pass it */
 #define HCCLD_CACHE (16u << 20)		/* where the size of that cache is not known */
 #define HCCLD_STREAM_MIN (256u << 10)	/* one copy of a batch that is larger than that cache: past it */
