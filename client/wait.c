@@ -55,6 +55,8 @@ static long processor_count(void)
 
 	if (!count) {
 		count = sysconf(_SC_NPROCESSORS_ONLN);
+		if (count < 1)
+			count = 1;
 		atomic_store_explicit(&known, count, memory_order_relaxed);
 	}
 	return count;
