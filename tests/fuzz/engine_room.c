@@ -40,7 +40,7 @@ static void pool_add(uint32_t rank)
 }
 
 /* P6, as the source's process does it while it has the context. */
-static void pair_widen(struct rig *rig, uint32_t source, uint32_t destination)
+static void room_widen(struct rig *rig, uint32_t source, uint32_t destination)
 {
 	struct view_pair *pair = view_pair_of(&rig->comm, source, destination);
 	struct pair_ring *ring = rig_pair(rig, source, destination);
@@ -66,7 +66,7 @@ void room_grow(struct rig *rig, uint8_t which)
 	if (which % 8 < RANKS)
 		pool_add(which % 8);
 	else
-		pair_widen(rig, pairs[which % 8 - RANKS][0], pairs[which % 8 - RANKS][1]);
+		room_widen(rig, pairs[which % 8 - RANKS][0], pairs[which % 8 - RANKS][1]);
 }
 
 void room_start(struct rig *rig, uint8_t which)
