@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -88,6 +90,34 @@ static void rig_context(struct rig *rig, uint32_t index, struct view_session *se
 	atomic_store(&rig->view.contexts[index], context);
 }
 
+/*
+ * Memory of ranks is used again: tests make thousands of rigs, and pages that are new each time take longer than all else. The same for what the
+ * allocator would map, and unmap.
+ */
+static void *spare[2 * RIG_RANKS_MAX];
+static uint32_t spare_count;
+
+static void *memory_take(void)
+{
+	if (!spare_count)
+		return zeroed(RIG_MEMORY);
+	return memset(spare[--spare_count], 0, RIG_MEMORY);
+}
+
+static void memory_give(void *memory)
+{
+	if (spare_count < sizeof(spare) / sizeof(spare[0]))
+		spare[spare_count++] = memory;
+	else
+		free(memory);
+}
+
+__attribute__((constructor)) static void keep_pages(void)
+{
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
 static uint64_t rig_segment(struct view_session *session, uint32_t index, void *memory, uint8_t kind, bool is_import)
 {
 	struct view_segment *segment = &session->segments[index];
@@ -114,7 +144,7 @@ static void rig_rank(struct rig *rig, uint32_t index, bool shared)
 		rig_context(rig, index, session);
 	}
 	rank->context = shared ? &rig->contexts[0] : &rig->contexts[index];
-	rank->memory = zeroed(RIG_MEMORY);
+	rank->memory = memory_take();
 	rank->segment = rig_segment(session, index, rank->memory, 0, false);
 	rank->notifies = rig_segment(session, RIG_NOTIFIES + index, rank->memory, NOTIFY_SEGMENT_KIND, false);
 	rank->handle = VIEW_ID(1, index);
@@ -256,7 +286,7 @@ struct rig *rig_free(struct rig *rig)
 	for (uint32_t i = 0; i < rig->size; i++) {
 		for (uint32_t s = 0; s < RIG_STREAMS; s++)
 			free(rig->ranks[i].streams[s]);
-		free(rig->ranks[i].memory);
+		memory_give(rig->ranks[i].memory);
 		free(rig->ranks[i].region);
 		free(rig->ranks[i].session.segments);
 		free(rig->ranks[i].session.ranks);
