@@ -7,7 +7,7 @@
  *         "survives K POINT": rank K dies at POINT (tests/kill/points.c) if it gets there; the others are told as above, and go on without it in
  *         a communicator of their own. Rounds are of many kinds: with copies within the rank, naps, work that is left to the engine.
  *         "any": rounds may fail with a named error of ours; wrong bytes never (exit status 0, or 3 after an error).
- * Messages are of 8 B to 3 MiB, those of "survives" and of RANK_LARGE=1 also such that the engine shares with who waits; a byte of every page is
+ * Messages are of 8 B to 3 MiB (1 MiB with more than 4 ranks), those of "survives" and of RANK_LARGE=1 also such that the engine shares with who waits; a byte of every page is
  * checked, and the ends.
  */
 #include <stdbool.h>
@@ -76,9 +76,11 @@ static const uint64_t large_sizes[] = { LARGE, 8, LARGE + 4097 };
 #define LARGE_SIZES (sizeof(large_sizes) / sizeof(large_sizes[0]))
 static const uint64_t varied_sizes[] = { 8, 300, 40, 4096, 70000, 8, 40000, 8, 40, 300, 8, LARGE };
 #define VARIED_SIZES (sizeof(varied_sizes) / sizeof(varied_sizes[0]))
+#define RANKS_OF_LARGE 4u
+#define MANY_MAX (1u << 20)	/* for more ranks: to give them memory takes longer than all else */
 #define GO_ON_ROUNDS 20u
 #define COPIED 1024u
-#define AREA (is_varied || is_large ? 6u << 20 : 4u << 20)
+#define AREA (is_varied || is_large ? 6u << 20 : size > RANKS_OF_LARGE ? MANY_MAX : 4u << 20)
 
 static bool is_varied, is_large;
 
@@ -126,6 +128,8 @@ static int exchange(HcclComm comm, aclrtStream stream, unsigned char *send, unsi
 	uint32_t n = 0;
 	int r;
 
+	if (bytes > AREA)
+		bytes = MANY_MAX;
 	for (uint32_t d = 1; d < size; d++) {
 		uint32_t to = (rank + d) % size, from = (rank + size - d) % size;
 
