@@ -74,12 +74,9 @@ static void submit(struct rig *rig)
 		uint32_t next = (rank + 1) % RANKS, previous = (rank + RANKS - 1) % RANKS;
 		struct rig_item items[2 * MESSAGES];
 
-		for (uint32_t m = 0; m < MESSAGES; m++) {
-			unsigned char *to = rig->ranks[rank].memory + send_place(m);
-
-			for (uint32_t i = 0; i < sizes[m]; i++)
-				to[i] = pattern(rank, next, m, i);
-		}
+		for (uint32_t m = 0; m < MESSAGES; m++)
+			for (uint64_t i = 0, at = send_place(m); i < sizes[m]; i++)
+				rig->ranks[rank].memory[at + i] = pattern(rank, next, m, i);
 		/* the first messages one by one, on stream 0; the rest as one batch with duplicates */
 		items[0] = (struct rig_item){ ITEM_SEND, next, send_place(0), sizes[0], 7 };
 		items[1] = (struct rig_item){ ITEM_RECEIVE, previous, receive_place(0), sizes[0], 7 };
@@ -108,12 +105,9 @@ static void check(struct rig *rig, int point, uint32_t count)
 		uint32_t bad = 0;
 
 		expect(rig_is_done(rig, rank, 0) && rig_is_done(rig, rank, 1), "a stream is not done", point, count);
-		for (uint32_t m = 0; m < MESSAGES; m++) {
-			const unsigned char *from = memory + receive_place(m);
-
-			for (uint64_t i = 0; i < sizes[m]; i++)
-				bad += from[i] != pattern(previous, rank, m, i);
-		}
+		for (uint32_t m = 0; m < MESSAGES; m++)
+			for (uint64_t i = 0, at = receive_place(m); i < sizes[m]; i++)
+				bad += memory[at + i] != pattern(previous, rank, m, i);
 		expect(bad == 0, "wrong bytes were received", point, count);
 		expect(!memcmp(memory + 3300000, memory, 100) && !memcmp(memory + 3400000, memory, 200000), "a copy is wrong", point,
 		       count);
