@@ -128,15 +128,18 @@ static void pair_use(struct pair_of_clients *pair)
 TEST_TIMEOUT(sessions_survive_a_kill, 60)
 {
 	struct pair_of_clients pair;
+	struct raw_client client;
 	uint32_t sessions, comms, incarnation;
 
 	start();
 	pair_start(&pair);
+	check_eq_uint(pair.clients[0].beacon->contexts, 2);
 	kill_worker();
 	check_eq_uint(pair.clients[0].beacon->incarnation, 2);
 	status_pid(&sessions, &comms, &incarnation);
 	check_eq_uint(sessions, 2);
 	check_eq_uint(comms, 1);
+	check_eq_uint(pair.clients[0].beacon->contexts, 2);
 	check_eq_uint(pair.memory[12345], 0x5a);
 	check_eq_uint(pair.region->members[0].word, MEMBER_ALIVE);
 	pair_use(&pair);
@@ -150,6 +153,9 @@ TEST_TIMEOUT(sessions_survive_a_kill, 60)
 	status_pid(&sessions, &comms, &incarnation);
 	check_eq_uint(sessions, 0);
 	check_eq_uint(comms, 0);
+	raw_client_start(&client, HCCLD__CONTROL__HELLO__ROLE__CLIENT);
+	check_eq_uint(client.beacon->contexts, 0);
+	raw_client_stop(&client);
 	stop();
 }
 
