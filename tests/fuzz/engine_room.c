@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/pair.h"
+#include "engine/eager.h"
 #include "tests/fuzz/engine_case.h"
 #include "tests/fuzz/input.h"
 #include "tests/support/rig.h"
@@ -53,10 +53,8 @@ static void room_widen(struct rig *rig, uint32_t source, uint32_t destination)
 	insist(*wide);
 	memset(*wide, 0, sizeof(**wide));
 	atomic_store(&pair->wide, *wide);
-	if (atomic_load(&ring->wide_from))
-		return;
-	atomic_store(&ring->wide, 5000);
-	atomic_store(&ring->wide_from, atomic_load(&ring->tail) + 1);
+	if (!atomic_load(&ring->wide_from))
+		pair_widen(ring, 4999, atomic_load(&ring->tail) + 1);
 }
 
 void room_grow(struct rig *rig, uint8_t which)
