@@ -144,8 +144,8 @@ TEST(what_cannot_be_mapped_is_left_to_the_engine)
 
 /* ---- copies for who has asked ---- */
 
-/* With a pool, and a receive posted. */
-static struct direct_case case_posted(struct client_pools *pools)
+/* With a pool, and a receive posted. @copies: the sender shares its processor. */
+static struct direct_case case_posted(struct client_pools *pools, bool copies)
 {
 	struct direct_case it = case_new();
 	struct client *other = client_new(it.rig, 1, &beacon, -1);
@@ -156,83 +156,86 @@ static struct direct_case case_posted(struct client_pools *pools)
 	rig_submit(it.rig, 1, 0, &(struct rig_item)RECEIVE(0, 0, BYTES), 1, 0);
 	rig_run(it.rig);
 	check_eq_uint(rig_pair(it.rig, 0, 1)->posted, 1);
+	it.client->direct.copies_sends = copies;
 	return it;
+}
+
+static void case_posted_free(struct direct_case *it, struct client_pools *pools)
+{
+	client_pools_deinit(pools, it->rig);
+	case_free(it);
+}
+
+static void check_sent(struct direct_case *it, enum direct_left left, enum offer_where where)
+{
+	check_eq_int(send_direct(it, BYTES), left);
+	check_eq_uint(rig_pair(it->rig, 0, 1)->slots[0].where, where);
+}
+
+static void check_received(struct direct_case *it)
+{
+	rig_run(it->rig);
+	check(rig_is_done(it->rig, 1, 0));
 }
 
 TEST(who_has_asked_copies_himself)
 {
 	struct client_pools pools;
-	struct direct_case it = case_posted(&pools);
+	struct direct_case it = case_posted(&pools, false);
 
-	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
-	check_eq_uint(rig_pair(it.rig, 0, 1)->slots[0].where, OFFER_SEGMENT);
-	rig_run(it.rig);
-	check(rig_is_done(it.rig, 1, 0));
-	client_pools_deinit(&pools, it.rig);
-	case_free(&it);
+	check_sent(&it, DIRECT_WAITS, OFFER_SEGMENT);
+	check_received(&it);
+	case_posted_free(&it, &pools);
 }
 
 TEST(unless_the_sender_would_have_to_wait_for_his_turn)
 {
 	struct client_pools pools;
-	struct direct_case it = case_posted(&pools);
+	struct direct_case it = case_posted(&pools, true);
 
 	memset(it.rig->ranks[0].memory, 0x5a, BYTES);
-	it.client->direct.copies_sends = true;
-	check_eq_int(send_direct(&it, BYTES), DIRECT_DONE);
+	check_sent(&it, DIRECT_DONE, OFFER_EAGER);
 	memset(it.rig->ranks[0].memory, 0, BYTES);
-	check_eq_uint(rig_pair(it.rig, 0, 1)->slots[0].where, OFFER_EAGER);
-	rig_run(it.rig);
-	check(rig_is_done(it.rig, 1, 0));
+	check_received(&it);
 	for (uint32_t i = 0; i < BYTES; i++)
 		check_eq_uint(it.rig->ranks[1].memory[i], 0x5a);
-	client_pools_deinit(&pools, it.rig);
-	case_free(&it);
+	case_posted_free(&it, &pools);
 }
 
 /* It would not be received. */
 TEST(or_who_has_asked_has_gone)
 {
 	struct client_pools pools;
-	struct direct_case it = case_posted(&pools);
+	struct direct_case it = case_posted(&pools, true);
 
-	it.client->direct.copies_sends = true;
 	atomic_store(&it.rig->comm.region->members[1].word, MEMBER_DEAD);
-	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
-	check_eq_uint(rig_pair(it.rig, 0, 1)->slots[0].where, OFFER_SEGMENT);
-	client_pools_deinit(&pools, it.rig);
-	case_free(&it);
+	check_sent(&it, DIRECT_WAITS, OFFER_SEGMENT);
+	case_posted_free(&it, &pools);
 }
 
 /* It makes nobody ask for more room: the receiver is there. */
 TEST(or_there_is_no_room_for_it)
 {
 	struct client_pools pools;
-	struct direct_case it = case_posted(&pools);
+	struct direct_case it = case_posted(&pools, true);
 
 	for (uint32_t i = 0; i < CLIENT_POOL_SLOTS; i++) {
 		it.client->rank.pools[0].pool->heads[i].number = 1;
 		it.client->rank.pools[0].pool->heads[i].peer = 1;
 	}
-	it.client->direct.copies_sends = true;
-	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
+	check_sent(&it, DIRECT_WAITS, OFFER_SEGMENT);
 	check_eq_int(it.client->direct.wish.need, NEED_NOTHING);
-	check_eq_uint(rig_pair(it.rig, 0, 1)->slots[0].where, OFFER_SEGMENT);
-	rig_run(it.rig);
-	check(rig_is_done(it.rig, 1, 0));
-	client_pools_deinit(&pools, it.rig);
-	case_free(&it);
+	check_received(&it);
+	case_posted_free(&it, &pools);
 }
 
 TEST(the_first_pool_is_asked_for)
 {
 	struct client_pools pools;
-	struct direct_case it = case_posted(&pools);
+	struct direct_case it = case_posted(&pools, true);
 
-	it.client->direct.copies_sends = true;
 	it.client->rank.pool_count = 0;
 	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
 	check_eq_int(it.client->direct.wish.need, NEED_POOL);
-	client_pools_deinit(&pools, it.rig);
-	case_free(&it);
+	case_posted_free(&it, &pools);
 }

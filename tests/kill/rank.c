@@ -7,8 +7,8 @@
  *         "survives K POINT": rank K dies at POINT (tests/kill/points.c) if it gets there; the others are told as above, and go on without it in
  *         a communicator of their own. Rounds are of many kinds: with copies within the rank, naps, work that is left to the engine.
  *         "any": rounds may fail with a named error of ours; wrong bytes never (exit status 0, or 3 after an error).
- * Messages are of 8 B to 3 MiB (1 MiB with more than 4 ranks), those of "survives" and of RANK_LARGE=1 also such that the engine shares with who waits; a byte of every page is
- * checked, and the ends.
+ * Messages are of 8 B to 3 MiB (1 MiB with more than 4 ranks), those of "survives" and of RANK_LARGE=1 also such that the engine shares with
+ * who waits; a byte of every page is checked, and the ends.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -129,7 +129,7 @@ static int exchange(HcclComm comm, aclrtStream stream, unsigned char *send, unsi
 	int r;
 
 	if (bytes > AREA)
-		bytes = MANY_MAX;
+		bytes = AREA;
 	for (uint32_t d = 1; d < size; d++) {
 		uint32_t to = (rank + d) % size, from = (rank + size - d) % size;
 

@@ -23,6 +23,16 @@ static void yields(struct crowd *crowd, uint32_t count, uint32_t of_each)
 	}
 }
 
+/* It is one until a whole look says otherwise. */
+static void check_ends_with_a_look(struct crowd *crowd)
+{
+	check(crowd->is_crowded);
+	yields(crowd, CROWD_LOOK_CROWDED - 1, 0);
+	check(crowd->is_crowded);
+	yields(crowd, 1, 0);
+	check(!crowd->is_crowded);
+}
+
 TEST(yields_that_others_use_make_a_crowd)
 {
 	struct crowd crowd = { 0 };
@@ -36,11 +46,7 @@ TEST(yields_that_others_use_make_a_crowd)
 	check(crowd.is_crowded);
 	/* one of them has others to wait for, too */
 	yields(&crowd, CROWD_LOOK_CROWDED, 2);
-	check(crowd.is_crowded);
-	yields(&crowd, CROWD_LOOK_CROWDED - 1, 0);
-	check(crowd.is_crowded);
-	yields(&crowd, 1, 0);
-	check(!crowd.is_crowded);
+	check_ends_with_a_look(&crowd);
 }
 
 TEST(a_tick_now_and_then_is_no_crowd)
@@ -57,12 +63,7 @@ TEST(who_does_not_yield_any_more_is_in_a_crowd)
 
 	yields(&crowd, CROWD_LOOK - 1, 0);
 	crowd_is_certain(&crowd);
-	check(crowd.is_crowded);
-	/* until yields say otherwise */
-	yields(&crowd, CROWD_LOOK_CROWDED - 1, 0);
-	check(crowd.is_crowded);
-	yields(&crowd, 1, 0);
-	check(!crowd.is_crowded);
+	check_ends_with_a_look(&crowd);
 }
 
 TEST(a_look_is_rare)
