@@ -8,6 +8,7 @@
 #include "client/error.h"
 #include "client/handover.h"
 #include "client/mapping.h"
+#include "client/stream.h"
 #include "client/strict.h"
 #include "client/table.h"
 #include "engine/view.h"
@@ -212,7 +213,7 @@ void hccld_drive_submitted(struct hccld_context *context, const struct hccld_ses
 		struct direct_wish wish;
 
 		direct->wish.need = NEED_NOTHING;
-		direct->copies_sends = hccld_wait_is_crowded();
+		direct->copies_sends = hccld_stream_wait_is_crowded();
 		left = direct_pass(direct, SUBMIT_BUDGET, false);
 		wish = direct->wish;
 		/* room for what is to be complete without its receiver; all else can wait for who waits */

@@ -46,5 +46,3 @@ void hccld_drive_use_pairs(struct hccld_comm *comm, const uint32_t *peers, size_
 void hccld_drive_submitted(struct hccld_context *context, const struct hccld_session *session);
 /* What a pass has missed is asked for; no context is taken. False: it is not to be had. */
 bool hccld_drive_fulfil(const struct direct_wish *wish);
-/* wait.c: does this thread share its processor with others that run? */
-bool hccld_wait_is_crowded(void);

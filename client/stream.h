@@ -103,6 +103,8 @@ int hccld_stream_abort(struct hccld_context *context, struct hccld_stream *strea
 /* Waits until all that was submitted before the call is done. @timeout_ms -1: no limit; expiry -ETOOMANYREFS (507046). Returns the
  * first error in flight that was not reported yet (text set); reported once. */
 int hccld_stream_wait(struct hccld_stream *stream, int64_t timeout_ms);
+/* Has the calling thread, in its waits, lately shared its processor with others that run? */
+bool hccld_stream_wait_is_crowded(void);
 /* 1 if everything is done, 0 if not, negative errno. Does not report errors in flight. */
 int hccld_stream_query(struct hccld_stream *stream);
 

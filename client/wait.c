@@ -109,7 +109,7 @@ static int gone_error(const struct hccld_session *session)
 	return hccld_connection_gone_error(session->connection, " while the stream had work");
 }
 
-bool hccld_wait_is_crowded(void)
+bool hccld_stream_wait_is_crowded(void)
 {
 	return crowd.is_crowded;
 }

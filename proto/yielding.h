@@ -90,7 +90,7 @@ static inline bool yielding_is_paused(const struct yielding *yielding, uint64_t 
 	return now_ns < atomic_load_explicit(&yielding->not_before_ns, memory_order_relaxed);
 }
 
-/* One step of a wait that began at @since_ns; @now_ns: clock_now_ns(). @others: as above. False: it is time to sleep. */
+/* One step of a wait that began at @since_ns; @now_ns: clock_now_ns(). @others: as above, 0 if that is not known. False: it is time to sleep. */
 static inline bool yielding_step(struct yielding *yielding, uint32_t others, uint64_t since_ns, uint64_t now_ns)
 {
 	uint64_t bound_ns, after_ns;
