@@ -24,18 +24,26 @@ bool hccld_drive_maps(const struct hccld_comm *comm, uint32_t *ret_pairs)
 	return true;
 }
 
-/* What has the place of pair ring @index and of @bytes behind it. NULL: it is not mapped. */
-static void *place_find(const struct direct_rank *rank, uint64_t index, uint64_t bytes)
+static const struct direct_extent *extent_find(const struct direct_rank *rank, uint64_t index)
 {
-	uint64_t place = index * sizeof(struct pair_ring);
+	uint64_t place = index * PAIR_PLACE;
 
 	for (uint32_t i = 0; i < rank->extent_count; i++) {
 		const struct direct_extent *extent = &rank->extents[i];
 
 		if (place >= extent->place && place - extent->place < extent->bytes)
-			return bytes <= extent->bytes - (place - extent->place) ? extent->base + (place - extent->place) : NULL;
+			return extent;
 	}
 	return NULL;
+}
+
+/* What begins at place @index and has @bytes. NULL: it is not mapped. */
+static void *place_find(const struct direct_rank *rank, uint64_t index, uint64_t bytes)
+{
+	const struct direct_extent *extent = extent_find(rank, index);
+	uint64_t before = extent ? index * PAIR_PLACE - extent->place : 0;
+
+	return extent && bytes <= extent->bytes - before ? extent->base + before : NULL;
 }
 
 /* With hccld_drive_mutex. */
@@ -50,15 +58,14 @@ static void extents_map(struct hccld_drive_rank *rank, struct hccld_call *call)
 		void *base;
 
 		/* another thread may have mapped it meanwhile; a pool may come late */
-		if (place_find(&rank->direct, extent->first, 1))
+		if (extent_find(&rank->direct, extent->first))
 			continue;
-		if (extent->bytes < extent->count * (uint64_t)sizeof(struct pair_ring) ||
+		if (extent->bytes < extent->count * (uint64_t)PAIR_PLACE ||
 		    hccld_map(call->fds[i], extent->bytes, PROT_READ | PROT_WRITE, &base) < 0) {
 			hccld_error_forget();
 			break;
 		}
-		*mapped = (struct direct_extent){ extent->first * (uint64_t)sizeof(struct pair_ring),
-						    extent->count * (uint64_t)sizeof(struct pair_ring), base, extent->bytes };
+		*mapped = (struct direct_extent){ extent->first * (uint64_t)PAIR_PLACE, extent->count * (uint64_t)PAIR_PLACE, base, extent->bytes };
 		rank->direct.extent_count++;
 		if (rank->pair_count < extent->first + extent->count)
 			rank->pair_count = extent->first + extent->count;
@@ -73,12 +80,22 @@ void hccld_drive_map_pairs(struct hccld_comm *comm, struct hccld_call *call)
 	pthread_mutex_unlock(&hccld_drive_mutex);
 }
 
-static struct pair_ring *ring_find(const struct direct_rank *rank, uint32_t source, uint32_t destination)
+static struct pair_ring *ring_find(const struct direct_rank *rank, uint32_t source, uint32_t destination, struct pair_rest **ret_rest)
 {
 	_Atomic uint32_t *directory = comm_region_directory((struct comm_region *)rank->region, rank->size);
 	uint32_t word = atomic_load_explicit(&directory[(uint64_t)source * rank->size + destination], memory_order_acquire);
 
-	return word ? place_find(rank, word - 1, sizeof(struct pair_ring)) : NULL;
+	const struct direct_extent *extent = word ? extent_find(rank, word - 1) : NULL;
+	uint32_t count, at;
+
+	if (!extent)
+		return NULL;
+	count = (uint32_t)(extent->bytes / PAIR_PLACE);
+	at = word - 1 - (uint32_t)(extent->place / PAIR_PLACE);
+	if (at >= pair_extent_rings(count))
+		return NULL;
+	*ret_rest = pair_extent_rest(extent->base, count, at);
+	return (struct pair_ring *)extent->base + at;
 }
 
 void hccld_drive_use_pairs(struct hccld_comm *comm, const uint32_t *peers, size_t count)
@@ -97,9 +114,9 @@ void hccld_drive_use_pairs(struct hccld_comm *comm, const uint32_t *peers, size_
 		peer->bell.bit_word = &session->yard->bits[index / 64];
 		peer->bell.bit = UINT64_C(1) << index % 64;
 		if (!peer->out)
-			peer->out = ring_find(&comm->drive->direct, comm->rank, peers[i]);
+			peer->out = ring_find(&comm->drive->direct, comm->rank, peers[i], &peer->rest_out);
 		if (!peer->in)
-			peer->in = ring_find(&comm->drive->direct, peers[i], comm->rank);
+			peer->in = ring_find(&comm->drive->direct, peers[i], comm->rank, &peer->rest_in);
 	}
 	direct_retreat(&comm->on->direct);
 	pthread_mutex_unlock(&hccld_drive_mutex);
@@ -278,7 +295,7 @@ static bool pool_add(struct direct_rank *rank, const Hccld__Control__GrowCommRep
 	if (rank->pool_count == HCCLD_EAGER_POOLS || !reply->slots || reply->slots > HCCLD_EAGER_SLOTS << HCCLD_EAGER_POOLS)
 		return false;
 	at->pool = place_find(rank, reply->index, eager_pool_size(reply->slots));
-	at->place = reply->index * (uint64_t)sizeof(struct pair_ring);
+	at->place = reply->index * (uint64_t)PAIR_PLACE;
 	at->slot_count = reply->slots;
 	at->cursor = 0;
 	rank->pool_first = rank->pool_count;

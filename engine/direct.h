@@ -54,8 +54,9 @@ struct direct_bell {
 /* Another rank of a communicator, as one rank of this process sees it. */
 struct direct_peer {
 	struct pair_ring *out, *in;	/* mapped; NULL: not yet */
+	struct pair_rest *rest_out, *rest_in;
 	struct pair_wide *wide_out, *wide_in; /* the same, if they have one */
-	uint32_t wide_index;		/* of wide_out: number of the pair ring in whose place it begins */
+	uint32_t wide_index;		/* of wide_out: number of the place where it begins */
 	uint64_t received;		/* of `out`, when it was looked at last: its line is the peer's, and costs a transfer */
 	struct direct_bell bell;	/* of its context */
 	struct direct_peer *rung_next;	/* in the list of those that this pass has news for */
@@ -65,9 +66,9 @@ struct direct_peer {
 	struct direct_segment *mapped;
 };
 
-/* Some pair rings of a communicator, or what is in their place. */
+/* Some places of a communicator: pair rings, a pool or a wide ring. */
 struct direct_extent {
-	uint64_t place, bytes;		/* from the first pair ring on */
+	uint64_t place, bytes;		/* from the first place on */
 	unsigned char *base;
 	uint64_t size;			/* of the mapping */
 };
@@ -88,12 +89,12 @@ struct direct_rank {
 
 /* Of the whole process; by VIEW_INDEX of an id. */
 struct direct_process {
+	_Atomic uint32_t rank_limit;	/* ranks below this may be set; only grows. Before the table: nearly all of it is never touched */
 	/* one table of two things, as of each the first few are used */
 	struct {
 		struct direct_segment segment;
 		_Atomic(struct direct_rank *) rank;	/* of the first HCCLD_RANKS_PER_SESSION */
 	} places[HCCLD_SEGMENTS_PER_SESSION];
-	_Atomic uint32_t rank_limit;	/* ranks below this may be set; only grows */
 };
 static_assert(HCCLD_RANKS_PER_SESSION <= HCCLD_SEGMENTS_PER_SESSION, "enough places");
 

@@ -78,7 +78,7 @@ static bool pack_find(struct run *run, struct direct_peer *peer)
 	const uint64_t number = run->last + 1;
 
 	for (uint64_t k = 0; k < HCCLD_PACK_MAX && k < number; k++) {
-		const struct pair_offer *slot = pair_slot(peer->in, peer->wide_in, number - k);
+		const struct pair_offer *slot = pair_slot(peer->in, peer->rest_in, peer->wide_in, number - k);
 		uint64_t count, bytes;
 
 		if (!slot || read_once(slot->number) != number - k)
@@ -140,7 +140,7 @@ static bool batch_spills(struct work *work)
 /* Receive run->last + 1 has its offer. The offer is another process's word: each field is read once. */
 static enum pull receive_pull(struct work *work, struct run *run, const struct item *item, struct direct_peer *peer)
 {
-	const struct pair_offer *slot = pair_slot(peer->in, peer->wide_in, run->last + 1);
+	const struct pair_offer *slot = pair_slot(peer->in, peer->rest_in, peer->wide_in, run->last + 1);
 	const uint64_t bytes = item->bytes;
 	const unsigned char *from;
 	unsigned char *to;
@@ -235,7 +235,7 @@ enum direct_left lane_receive_direct(struct work *work, struct item *head)
 		return DIRECT_DECLINED;
 	received = atomic_load_explicit(&ring->received, memory_order_relaxed);
 	/* the offer comes from the peer's core as the tail does: both at once */
-	__builtin_prefetch(pair_slot(ring, peer->wide_in, received + 1));
+	__builtin_prefetch(pair_slot(ring, peer->rest_in, peer->wide_in, received + 1));
 	tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	run = (struct run){ .last = received };
 	at = atomic_load_explicit(&head->done, memory_order_relaxed);

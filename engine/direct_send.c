@@ -57,7 +57,7 @@ static enum offered offer_eager(struct work *work, const struct item *item, uint
 /* P2: @item becomes offer @number, which nobody reads yet. */
 static inline enum offered offer_write(struct work *work, const struct item *item, struct direct_peer *peer, uint64_t number)
 {
-	struct pair_offer *slot = pair_slot(peer->out, peer->wide_out, number);
+	struct pair_offer *slot = pair_slot(peer->out, peer->rest_out, peer->wide_out, number);
 	const uint64_t bytes = item->bytes;
 
 	if (!slot)
@@ -104,7 +104,7 @@ static inline enum offered offer_write(struct work *work, const struct item *ite
  */
 static uint32_t offer_pack(struct work *work, struct item *item, uint32_t *index, struct direct_peer *peer, uint64_t number, uint64_t most)
 {
-	struct pair_offer *slot = pair_slot(peer->out, peer->wide_out, number);
+	struct pair_offer *slot = pair_slot(peer->out, peer->rest_out, peer->wide_out, number);
 	const uint64_t bytes = item->bytes;
 	const uint8_t type = item->data_type;
 	uint32_t count = 0;
@@ -137,7 +137,7 @@ static uint32_t offer_pack(struct work *work, struct item *item, uint32_t *index
 
 static inline bool has_room(const struct direct_peer *peer, uint64_t number)
 {
-	const struct pair_offer *slot = pair_slot(peer->out, peer->wide_out, number);
+	const struct pair_offer *slot = pair_slot(peer->out, peer->rest_out, peer->wide_out, number);
 	const uint64_t tail = atomic_load_explicit(&peer->out->tail, memory_order_relaxed);
 
 	return number <= peer->received + pair_room(peer->out, number) && slot && slot_is_over(slot, peer->received, tail);
@@ -151,7 +151,7 @@ static enum offered send_room(struct work *work, const struct item *item, struct
 	peer->received = atomic_load_explicit(&peer->out->received, memory_order_acquire);
 	if (has_room(peer, number))
 		return OFFERED;
-	if (pair_slot(peer->out, peer->wide_out, number)) {
+	if (pair_slot(peer->out, peer->rest_out, peer->wide_out, number)) {
 		if (item->bytes > HCCLD_EAGER_MAX || work->rank->is_full || atomic_load_explicit(&peer->out->wide_from, memory_order_relaxed))
 			return OFFER_NO_ROOM;
 		if (peer->wide_out) {
@@ -187,7 +187,7 @@ static bool send_issue(struct work *work, struct direct_peer *peer, struct item 
 			if (offered != OFFERED)
 				break;
 			/* its reader has it: asked for some offers ahead */
-			__builtin_prefetch(pair_slot(ring, peer->wide_out, last + 1 + OFFERS_AHEAD), 1);
+			__builtin_prefetch(pair_slot(ring, peer->rest_out, peer->wide_out, last + 1 + OFFERS_AHEAD), 1);
 			if (!KEEPS(OFFER_FIRST))
 				atomic_store_explicit(&ring->tail, last + 1, memory_order_release);
 			if (item->bytes <= PACKED_BYTES_MAX) {
@@ -240,7 +240,7 @@ static inline bool send_is_done(struct direct_peer *peer, const struct item *ite
 		return true;
 	if (number > tail || item->bytes > HCCLD_EAGER_MAX)
 		return false;
-	slot = pair_slot(peer->out, peer->wide_out, number);
+	slot = pair_slot(peer->out, peer->rest_out, peer->wide_out, number);
 	return slot && slot->where == OFFER_EAGER;
 }
 

@@ -34,12 +34,12 @@ static inline bool slot_is_over(const struct pair_offer *slot, uint64_t received
 }
 
 /* The slot of offer @number. @wide may be NULL: none is mapped; NULL then, if it is there. */
-static inline struct pair_offer *pair_slot(struct pair_ring *ring, struct pair_wide *wide, uint64_t number)
+static inline struct pair_offer *pair_slot(struct pair_ring *ring, struct pair_rest *rest, struct pair_wide *wide, uint64_t number)
 {
 	uint64_t wide_from = atomic_load_explicit(&ring->wide_from, memory_order_relaxed);
 
 	if (__builtin_expect(!wide_from || number < wide_from, 1))
-		return &ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+		return pair_ring_slot(ring, rest, number);
 	return wide ? &wide->slots[(number - 1) % HCCLD_PAIR_WIDE_SLOTS] : NULL;
 }
 

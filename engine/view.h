@@ -150,12 +150,13 @@ enum view_room {
 
 struct view_pair {
 	_Atomic(struct pair_ring *) ring;	/* (last) */
+	struct pair_rest *rest;
 	struct fault *fault;			/* the record of its failure */
-	bool is_first;				/* `ring` is a struct pair_ring_first */
+	bool is_first;				/* `ring` is a struct pair_ring_first, and there is no `rest` */
 	bool type_warned;			/* [engine] */
 	struct transfer *transfer;		/* [engine] the receive that is being copied */
 	uint64_t pending;			/* [engine] bytes of its offers that count as pending */
-	uint32_t wide_index;			/* number of the pair ring in whose place it begins */
+	uint32_t wide_index;			/* number of the place where it begins */
 	_Atomic uint8_t wide_room;		/* enum view_room */
 	_Atomic(struct pair_wide *) wide;	/* (last) NULL: it has none */
 };
@@ -264,7 +265,7 @@ static inline struct pair_offer *view_pair_slot(const struct view_pair *pair, st
 {
 	if (__builtin_expect(pair->is_first, 0))
 		return &((struct pair_ring_first *)ring)->slots[(number - 1) % HCCLD_PAIR_SLOTS_FIRST];
-	return &ring->slots[(number - 1) % HCCLD_PAIR_SLOTS];
+	return pair_ring_slot(ring, pair->rest, number);
 }
 
 /* Where offer @number of @pair is, whose ring is @ring (P6). */

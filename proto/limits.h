@@ -60,6 +60,7 @@
 #define HCCLD_STREAM_SLOTS 1024u	/* a power of two */
 #define HCCLD_BATCH_SLOTS_MAX (HCCLD_STREAM_SLOTS / 4)	/* a task with more slots keeps its items in a side buffer */
 #define HCCLD_PAIR_SLOTS 16u		/* offers in flight of one ordered pair; a power of two */
+#define HCCLD_PAIR_SLOTS_NEAR 1u	/* of these, the first ones, that lie beside the pair's counters */
 #define HCCLD_PAIR_SLOTS_FIRST 16u	/* the same of communicators that a daemon of release 0.3 or before has made */
 #define HCCLD_INLINE_MAX 40u		/* payload inside an offer */
 #define HCCLD_PACK_MAX 5u		/* offers of a few bytes each that share a slot */

@@ -51,7 +51,7 @@ struct pair_offer {
 			uint64_t segment;	/* id within the source's session */
 			uint64_t offset;
 		};
-		uint64_t place;		/* of OFFER_EAGER: bytes from the first pair ring of the communicator on, as if all extents were one */
+		uint64_t place;		/* of OFFER_EAGER: bytes from the first place of the communicator on, as if all extents were one */
 	};
 };
 static_assert(sizeof(struct pair_offer) == 64, "one line");
@@ -63,7 +63,7 @@ struct pair_ring {
 	_Atomic uint64_t revoked;	/* offers up to here are no longer valid */
 	_Atomic uint64_t wants;
 	_Atomic uint64_t wide_from;	/* first number whose offer is in the wide ring; 0: none */
-	_Atomic uint32_t wide;		/* 1 + number of the pair ring in whose place the wide ring begins */
+	_Atomic uint32_t wide;		/* 1 + number of the place where the wide ring begins */
 	uint32_t reserved_source;
 	/* destination's line */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t received;
@@ -73,24 +73,48 @@ struct pair_ring {
 	 * above is written by one of them all the time, so that the other would wait for it.
 	 */
 	_Alignas(HCCLD_CACHE_LINE) _Atomic uint64_t failed;
-	_Alignas(HCCLD_CACHE_LINE) struct pair_offer slots[HCCLD_PAIR_SLOTS];
+	_Alignas(HCCLD_CACHE_LINE) struct pair_offer slots[HCCLD_PAIR_SLOTS_NEAR];
 };
-static_assert(sizeof(struct pair_ring) == 64 * (3 + HCCLD_PAIR_SLOTS), "no holes");
+static_assert(sizeof(struct pair_ring) == 64 * (3 + HCCLD_PAIR_SLOTS_NEAR), "no holes");
 
 /*
- * An extent of @count pair rings has places for this many; behind them are as many struct fault, the records of their failures as seen by the
- * destination (rank = destination, peer = source), which nobody but the daemon looks at. They are not in the rings, which every process maps.
+ * The other slots of a pair ring. Most pairs of a large communicator never send much: what they use is close together, and the pages of the rest
+ * are never touched.
+ */
+struct pair_rest {
+	struct pair_offer slots[HCCLD_PAIR_SLOTS - HCCLD_PAIR_SLOTS_NEAR];
+};
+
+#define PAIR_PLACE (sizeof(struct pair_ring) + sizeof(struct pair_rest)) /* bytes that a pair ring takes in an extent, and the unit of its places */
+
+/*
+ * An extent of @count places has as many rings as this says, behind them the rests, and behind these as many struct fault: the records of
+ * their failures as seen by the destination (rank = destination, peer = source), which nobody but the daemon looks at. They are not in the
+ * rings, which every process maps.
  */
 static inline uint32_t pair_extent_rings(uint32_t count)
 {
-	const uint32_t records = sizeof(struct pair_ring) / sizeof(struct fault);
+	const uint32_t records = PAIR_PLACE / sizeof(struct fault);
 
 	return count - (count + records) / (records + 1);
 }
 
+static inline struct pair_rest *pair_extent_rest(void *extent, uint32_t count, uint32_t index)
+{
+	return (struct pair_rest *)((struct pair_ring *)extent + pair_extent_rings(count)) + index;
+}
+
 static inline struct fault *pair_extent_fault(void *extent, uint32_t count, uint32_t index)
 {
-	return (struct fault *)((struct pair_ring *)extent + pair_extent_rings(count)) + index;
+	return (struct fault *)pair_extent_rest(extent, count, pair_extent_rings(count)) + index;
+}
+
+/* The slot of offer @number, as long as it is not in a wide ring. */
+static inline struct pair_offer *pair_ring_slot(struct pair_ring *ring, struct pair_rest *rest, uint64_t number)
+{
+	uint64_t at = (number - 1) % HCCLD_PAIR_SLOTS;
+
+	return at < HCCLD_PAIR_SLOTS_NEAR ? &ring->slots[at] : &rest->slots[at - HCCLD_PAIR_SLOTS_NEAR];
 }
 
 /*
@@ -115,8 +139,8 @@ static_assert(sizeof(struct pair_ring_first) == 64 * (5 + HCCLD_PAIR_SLOTS_FIRST
 static_assert(offsetof(struct pair_ring_first, posted) == offsetof(struct pair_ring, posted), "so are these");
 
 /*
- * What a pair is given when its receiver lags far behind. It lies in an extent of its own, and has the numbers of as many pair rings as would
- * be in its place, so that one number names each place in the extents of a communicator.
+ * What a pair is given when its receiver lags far behind. It lies in an extent of its own, and has the numbers of as many places as it takes,
+ * so that one number names each place in the extents of a communicator.
  */
 struct pair_wide {
 	struct pair_offer slots[HCCLD_PAIR_WIDE_SLOTS];

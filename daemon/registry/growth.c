@@ -50,7 +50,7 @@ static void pool_publish(struct view_pools *pools, struct extent *extent)
 	pool->slot_count = extent->use.slots;
 	pool->magic = EAGER_MAGIC;
 	*view = (struct eager_place){ .pool = pool,
-				      .place = extent->first * (uint64_t)sizeof(struct pair_ring),
+				      .place = extent->first * (uint64_t)PAIR_PLACE,
 				      .slot_count = extent->use.slots };
 	atomic_store_explicit(&pools->count, extent->use.peer + 1, memory_order_release);
 }

@@ -168,13 +168,13 @@ int extent_new(struct comm *comm, const struct extent_use *use, uint64_t bytes, 
 {
 	struct registry *registry = comm->registry;
 	CLEANUP(extent_freep) struct extent *extent = NULL;
-	uint64_t count = use->kind == EXTENT_REGION ? 0 : (bytes + sizeof(struct pair_ring) - 1) / sizeof(struct pair_ring);
+	uint64_t count = use->kind == EXTENT_REGION ? 0 : (bytes + PAIR_PLACE - 1) / PAIR_PLACE;
 	int r;
 
 	if (count > UINT32_MAX - 1 - comm->pair_room)
 		return -EDQUOT;
 	if (count)
-		bytes = count * sizeof(struct pair_ring);
+		bytes = count * PAIR_PLACE;
 	bytes = (bytes + 4095) & ~4095ull;
 	extent = extent_make(use, records_next_id(registry->records), comm->pair_room, (uint32_t)count, bytes);
 	if (!extent)
@@ -229,7 +229,7 @@ static int extent_read(struct comm *comm, enum record_kind kind, uint32_t index,
 	if (!*ret_extent)
 		return -ENOMEM;
 	(*ret_extent)->record = index;
-	ring_bytes = use.kind == EXTENT_PAIRS_FIRST ? sizeof(struct pair_ring_first) : sizeof(struct pair_ring);
+	ring_bytes = use.kind == EXTENT_PAIRS_FIRST ? sizeof(struct pair_ring_first) : PAIR_PLACE;
 	return (*ret_extent)->bytes < (*ret_extent)->count * ring_bytes ? -EPROTO : 0;
 }
 
@@ -318,6 +318,7 @@ static void pair_publish(struct view_pair *pair, const struct extent *extent, ui
 	struct pair_ring *ring = (struct pair_ring *)extent->base + at;
 
 	pair->is_first = extent->use.kind == EXTENT_PAIRS_FIRST;
+	pair->rest = pair->is_first ? NULL : pair_extent_rest(extent->base, extent->count, at);
 	pair->fault = pair->is_first ? &first->fault : pair_extent_fault(extent->base, extent->count, at);
 	/* last: the engine uses it from here on */
 	atomic_store_explicit(&pair->ring, pair->is_first ? (struct pair_ring *)first : ring, memory_order_release);
@@ -399,7 +400,7 @@ struct extent *pairs_next_extent(const struct comm *comm, uint32_t rank, uint32_
 
 static uint32_t pairs_next_count(const struct comm *comm)
 {
-	uint32_t count = (uint32_t)(comm->memory_of[EXTENT_PAIRS] / sizeof(struct pair_ring));
+	uint32_t count = (uint32_t)(comm->memory_of[EXTENT_PAIRS] / PAIR_PLACE);
 
 	if (count < EXTENT_PAIRS_MIN)
 		count = EXTENT_PAIRS_MIN;
@@ -408,7 +409,7 @@ static uint32_t pairs_next_count(const struct comm *comm)
 
 uint64_t pairs_next_bytes(const struct comm *comm)
 {
-	return pairs_next_count(comm) * (uint64_t)sizeof(struct pair_ring);
+	return pairs_next_count(comm) * (uint64_t)PAIR_PLACE;
 }
 
 int pairs_open(struct comm *comm, uint32_t source, uint32_t destination)

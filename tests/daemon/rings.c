@@ -15,7 +15,7 @@ static void rings_take(struct rings *rings, const Hccld__Control__OpenPairsReply
 	check_eq_int(fstat(fd, &st), 0);
 	check_eq_uint((uint64_t)st.st_size, extent->bytes);
 	check_gt_uint(extent->count, 0);
-	check_ge_uint(extent->bytes, extent->count * sizeof(struct pair_ring));
+	check_ge_uint(extent->bytes, extent->count * PAIR_PLACE);
 	base = mmap(NULL, extent->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	check(base != MAP_FAILED && rings->count < EXTENTS_MAX);
 	if (rings->count)
@@ -28,18 +28,40 @@ static void rings_take(struct rings *rings, const Hccld__Control__OpenPairsReply
 void rings_free(struct rings *rings)
 {
 	for (uint32_t i = 0; i < rings->count; i++)
-		munmap(rings->bases[i], rings->pairs[i] * sizeof(struct pair_ring));
+		munmap(rings->bases[i], rings->pairs[i] * PAIR_PLACE);
 	rings->count = 0;
+}
+
+/* The ring that the directory names, and what else there is of it. */
+static struct pair_ring *find(const struct rings *rings, const struct scene *scene, uint32_t source, uint32_t destination, struct pair_rest **ret_rest)
+{
+	uint32_t word = atomic_load(&comm_region_directory(scene->region, scene->size)[source * scene->size + destination]);
+
+	for (uint32_t i = 0; word && i < rings->count; i++) {
+		uint32_t at = word - 1 - rings->first[i];
+
+		if (word - 1 < rings->first[i] || at >= rings->pairs[i])
+			continue;
+		check_lt_uint(at, pair_extent_rings(rings->pairs[i]));
+		*ret_rest = pair_extent_rest(rings->bases[i], rings->pairs[i], at);
+		return rings->bases[i] + at;
+	}
+	return NULL;
 }
 
 struct pair_ring *rings_find(const struct rings *rings, const struct scene *scene, uint32_t source, uint32_t destination)
 {
-	uint32_t word = atomic_load(&comm_region_directory(scene->region, scene->size)[source * scene->size + destination]);
+	struct pair_rest *rest;
 
-	for (uint32_t i = 0; word && i < rings->count; i++)
-		if (word - 1 >= rings->first[i] && word - 1 - rings->first[i] < rings->pairs[i])
-			return rings->bases[i] + (word - 1 - rings->first[i]);
-	return NULL;
+	return find(rings, scene, source, destination, &rest);
+}
+
+struct pair_offer *rings_slot(const struct rings *rings, const struct scene *scene, uint32_t source, uint32_t destination, uint64_t number)
+{
+	struct pair_rest *rest = NULL;
+	struct pair_ring *ring = find(rings, scene, source, destination, &rest);
+
+	return pair_ring_slot(ring, rest, number);
 }
 
 bool open_pairs(struct scene *scene, uint32_t rank, uint32_t count, uint32_t mapped, struct rings *rings)

@@ -19,6 +19,8 @@ struct rings {
 void rings_free(struct rings *rings);
 /* The ring that the directory names; NULL: none, or not mapped. */
 struct pair_ring *rings_find(const struct rings *rings, const struct scene *scene, uint32_t source, uint32_t destination);
+/* Its slot of offer @number; it is mapped. */
+struct pair_offer *rings_slot(const struct rings *rings, const struct scene *scene, uint32_t source, uint32_t destination, uint64_t number);
 /* Opens pairs to the ranks from 0 to @count - 1. What came is added to @rings, unless that is NULL; true: there is more. */
 bool open_pairs(struct scene *scene, uint32_t rank, uint32_t count, uint32_t mapped, struct rings *rings);
 /* Bytes that are sent and not received, as tools see them, and whose most of them are. */

@@ -114,8 +114,9 @@ TEST_TIMEOUT(pending_bytes_are_those_in_the_rings, 60)
 	check_eq_uint(listed_pending(&pid), 0);
 	check_eq_uint(pid, 0);
 	ring = rings_find(&rings, &scene, 0, 1);
-	for (uint64_t i = 0; i < 2; i++)
-		ring->slots[i] = (struct pair_offer){ .number = i + 1, .bytes = 1000 * (i + 1), .where = OFFER_SEGMENT };
+	for (uint64_t number = 1; number <= 2; number++)
+		*rings_slot(&rings, &scene, 0, 1, number) =
+			(struct pair_offer){ .number = number, .bytes = 1000 * number, .where = OFFER_SEGMENT };
 	atomic_store(&ring->sent, 2);
 	atomic_store(&ring->tail, 2);
 	check_eq_uint(listed_pending(&pid), 3000);

@@ -63,10 +63,10 @@ static uint32_t grow_wide(struct scene *scene, uint32_t rank, uint32_t peer)
 	return index;
 }
 
-/* As many pair rings as would be in place of @bytes. */
+/* As many places as @bytes take. */
 static uint32_t numbers_of(uint64_t bytes)
 {
-	return (uint32_t)((bytes + sizeof(struct pair_ring) - 1) / sizeof(struct pair_ring));
+	return (uint32_t)((bytes + PAIR_PLACE - 1) / PAIR_PLACE);
 }
 
 /* What begins at number @index; NULL: not mapped. */
@@ -232,7 +232,7 @@ TEST_TIMEOUT(offers_in_wide_rings_are_pending, 60)
 	ring = rings_find(&rings, &scene, 0, 1);
 	wide = wide_at(&rings, index);
 	for (uint64_t number = 1; number <= 1000; number++) {
-		struct pair_offer *slot = number < 11 ? &ring->slots[number - 1] : &wide->slots[number - 1];
+		struct pair_offer *slot = number < 11 ? rings_slot(&rings, &scene, 0, 1, number) : &wide->slots[number - 1];
 
 		*slot = (struct pair_offer){ .number = number, .bytes = number < 11 ? 1 : 1000, .where = OFFER_SEGMENT };
 	}
@@ -336,7 +336,7 @@ static void check_comm_memory(struct raw_client *tool, uint64_t wide, uint64_t e
 	list_comms(tool, &reply);
 	check_eq_uint(reply.message->list->n_comms, 1);
 	comm = reply.message->list->comms[0];
-	check_eq_uint(comm->pair_memory, in_pages(FIRST_PAIRS * sizeof(struct pair_ring)));
+	check_eq_uint(comm->pair_memory, in_pages(FIRST_PAIRS * PAIR_PLACE));
 	check_eq_uint(comm->wide_memory, wide);
 	check_eq_uint(comm->eager_memory, eager);
 	check_eq_uint(comm->memory, in_pages(comm_region_size(1)) + comm->pair_memory + wide + eager);
@@ -346,7 +346,7 @@ static void check_comm_memory(struct raw_client *tool, uint64_t wide, uint64_t e
 /* It is the tenant's memory, is shown, and goes with the communicator. */
 TEST_TIMEOUT(growth_is_charged, 60)
 {
-	uint64_t context, rank, eager = 0, wide = in_pages(numbers_of(sizeof(struct pair_wide)) * sizeof(struct pair_ring));
+	uint64_t context, rank, eager = 0, wide = in_pages(numbers_of(sizeof(struct pair_wide)) * PAIR_PLACE);
 	char text[HCCLD_TEXT_MAX], begin[64];
 	struct private_daemon daemon;
 	struct raw_client client, tool;
@@ -359,7 +359,7 @@ TEST_TIMEOUT(growth_is_charged, 60)
 	rank = join_alone(&client, context);
 	check_eq_uint(grow(&client, rank, false, 0, &index, &slots, text), 0);
 	while (grow(&client, rank, true, count, &index, &slots, text) == 0) {
-		eager += in_pages(numbers_of(eager_pool_size(slots)) * sizeof(struct pair_ring));
+		eager += in_pages(numbers_of(eager_pool_size(slots)) * PAIR_PLACE);
 		check_lt_uint(++count, HCCLD_EAGER_POOLS);
 	}
 	check_gt_uint(count, 0);
@@ -408,7 +408,7 @@ static bool comm_memory_becomes(uint64_t wide, uint64_t eager)
 /* What a rank that is gone had is kept while anybody may still receive from it, also by the next process, and not longer. */
 TEST_TIMEOUT(what_the_gone_leave_is_given_back, 60)
 {
-	uint64_t wide = in_pages(numbers_of(sizeof(struct pair_wide)) * sizeof(struct pair_ring)), eager = 0;
+	uint64_t wide = in_pages(numbers_of(sizeof(struct pair_wide)) * PAIR_PLACE), eager = 0;
 	struct pair_ring *ring;
 	struct rings rings;
 	struct scene scene;
@@ -419,7 +419,7 @@ TEST_TIMEOUT(what_the_gone_leave_is_given_back, 60)
 	check(!open_pairs(&scene, 1, 3, 0, NULL));
 	for (uint32_t i = 0; i < 2; i++) {
 		grow_pool(&scene, 0, i);
-		eager += in_pages(numbers_of(eager_pool_size(HCCLD_EAGER_SLOTS << i)) * sizeof(struct pair_ring));
+		eager += in_pages(numbers_of(eager_pool_size(HCCLD_EAGER_SLOTS << i)) * PAIR_PLACE);
 	}
 	index = grow_wide(&scene, 1, 0);
 	last = grow_wide(&scene, 0, 1) + numbers_of(sizeof(struct pair_wide));
@@ -447,7 +447,7 @@ TEST_TIMEOUT(what_the_gone_leave_is_given_back, 60)
 	scene_kill_worker();
 	check_ge_uint(grow_pool(&scene, 1, 0), last);
 	check_eq_uint(grow_wide(&scene, 1, 0), index);
-	check(comm_memory_becomes(wide, in_pages(numbers_of(eager_pool_size(HCCLD_EAGER_SLOTS)) * sizeof(struct pair_ring))));
+	check(comm_memory_becomes(wide, in_pages(numbers_of(eager_pool_size(HCCLD_EAGER_SLOTS)) * PAIR_PLACE)));
 	rings_free(&rings);
 	scene_stop(&scene);
 }

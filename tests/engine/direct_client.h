@@ -50,7 +50,9 @@ static inline struct client *client_new(struct rig *rig, uint32_t index, const s
 		if (i == index)
 			continue;
 		client->peers[i].out = rig_pair(rig, index, i);
+		client->peers[i].rest_out = view_pair_of(&rig->comm, index, i)->rest;
 		client->peers[i].in = rig_pair(rig, i, index);
+		client->peers[i].rest_in = view_pair_of(&rig->comm, i, index)->rest;
 		client->mapped[i].base = peer->memory;
 		client->mapped[i].size = RIG_MEMORY;
 		client->mapped[i].is_writable = true;

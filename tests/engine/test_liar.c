@@ -378,7 +378,7 @@ static void flip_run(void *(*flipper)(void *arg), uint64_t bytes, int rounds)
 		check_eq_uint(rig->ranks[2].memory[0], (unsigned char)i);
 		if (rig_pair(rig, 0, 1)->failed) {
 			/* a new communicator */
-			memset(rig_pair(rig, 0, 1), 0, sizeof(struct pair_ring));
+			memset(rig_pair(rig, 0, 1), 0, PAIR_PLACE);
 			atomic_store(&rig->ranks[0].streams[0]->completed, atomic_load(&rig->ranks[0].streams[0]->tail));
 		}
 		if (!rig_is_done(rig, 1, 0))

@@ -161,10 +161,11 @@ TEST(what_fails_or_leaves_is_pending_no_more)
 TEST(numbers_that_wrap_are_counted)
 {
 	struct pair_ring ring = { 0 };
-	struct view_pair pair = { .ring = NULL };
+	struct pair_rest rest;
+	struct view_pair pair = { .rest = &rest };
 
-	for (uint32_t i = 0; i < HCCLD_PAIR_SLOTS; i++)
-		ring.slots[i].bytes = 1;
+	for (uint64_t number = 1; number <= HCCLD_PAIR_SLOTS; number++)
+		pair_ring_slot(&ring, &rest, number)->bytes = 1;
 	check_eq_uint(pending_bytes(&pair, &ring, UINT64_MAX - 2, UINT64_MAX), 3);
 	check_eq_uint(pending_bytes(&pair, &ring, UINT64_MAX, 1), 3);
 	check_eq_uint(pending_bytes(&pair, &ring, 0, UINT64_MAX), 0);
@@ -176,10 +177,11 @@ TEST(offers_in_a_wide_ring_are_counted)
 {
 	static struct pair_wide wide;
 	struct pair_ring ring = { 0 };
-	struct view_pair pair = { .ring = NULL };
+	struct pair_rest rest;
+	struct view_pair pair = { .rest = &rest };
 
-	for (uint32_t i = 0; i < HCCLD_PAIR_SLOTS; i++)
-		ring.slots[i].bytes = 1;
+	for (uint64_t number = 1; number <= HCCLD_PAIR_SLOTS; number++)
+		pair_ring_slot(&ring, &rest, number)->bytes = 1;
 	for (uint32_t i = 0; i < HCCLD_PAIR_WIDE_SLOTS; i++)
 		wide.slots[i].bytes = 100;
 	atomic_store(&ring.wide_from, 11);

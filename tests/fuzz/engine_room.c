@@ -34,7 +34,7 @@ static void pool_add(uint32_t rank)
 	view->pool->magic = EAGER_MAGIC;
 	view->pool->rank = rank;
 	view->pool->slot_count = view->slot_count = slots;
-	view->place = (1 + rank * POOLS + count) * 1000ull * sizeof(struct pair_ring);
+	view->place = (1 + rank * POOLS + count) * 1000ull * PAIR_PLACE;
 	view->cursor = 0;
 	atomic_store(&pools[rank].count, count + 1);
 }

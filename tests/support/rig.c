@@ -168,9 +168,10 @@ static void rig_rank(struct rig *rig, uint32_t index, bool shared)
 
 static void rig_make_pair(struct view_pair *pair)
 {
-	struct pair_ring *ring = zeroed(sizeof(*ring) + sizeof(struct fault));
+	struct pair_ring *ring = zeroed(PAIR_PLACE + sizeof(struct fault));
 
-	pair->fault = (struct fault *)(ring + 1);
+	pair->rest = (struct pair_rest *)(ring + 1);
+	pair->fault = (struct fault *)(pair->rest + 1);
 	atomic_store(&pair->ring, ring);
 }
 
@@ -211,6 +212,7 @@ void rig_make_first(struct rig *rig)
 			continue;
 		free(atomic_load(&pair->ring));
 		ring = zeroed(sizeof(*ring));
+		pair->rest = NULL;
 		pair->fault = &ring->fault;
 		pair->is_first = true;
 		atomic_store(&pair->ring, (struct pair_ring *)ring);
