@@ -24,10 +24,6 @@ int engine_new(const struct engine_host *host, uint32_t transfers, struct engine
 		return -ENOMEM;
 	}
 	engine->transfers = transfers;
-	for (uint32_t i = 0; i < transfers; i++) {
-		engine->pool[i].next = engine->free;
-		engine->free = &engine->pool[i];
-	}
 	*ret_engine = engine;
 	return 0;
 }

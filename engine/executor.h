@@ -36,11 +36,11 @@ struct transfer {
 
 struct engine {
 	struct engine_host host;
-	struct transfer *pool, *free;
+	struct transfer *pool, *free;		/* in `free` are those that have been used: the others' pages are never touched */
 	struct transfer *all;			/* active transfers */
 	struct view_share own;			/* of contexts without share */
 	struct view_share *current;		/* round robin position */
-	uint32_t transfers, transfers_used;	/* in the pool */
+	uint32_t transfers, transfers_used, transfers_new;	/* in the pool; of them taken; the lowest that was never taken */
 	int64_t steps;				/* left of the visit */
 	uint64_t backlog, cache;		/* bytes that wait to be copied; of the last cache */
 	struct view_context *dirty;		/* contexts to ring at the end of this pass */

@@ -13,12 +13,20 @@
 #define TRANSFERS_FEW 16u
 #define TRANSFERS_RESERVED_PART 4
 
-/* Of the pool, which is not empty. */
+static bool is_exhausted(const struct engine *engine)
+{
+	return engine->transfers_used == engine->transfers;
+}
+
+/* Of the pool, which is not exhausted. */
 static struct transfer *transfer_take(struct engine *engine, struct view_context *context)
 {
 	struct transfer *transfer = engine->free;
 
-	engine->free = transfer->next;
+	if (transfer)
+		engine->free = transfer->next;
+	else
+		transfer = &engine->pool[engine->transfers_new++];
 	engine->transfers_used++;
 	memset(transfer, 0, sizeof(*transfer));
 	transfer->share = share_of(engine, context);
@@ -38,7 +46,7 @@ struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct
 	struct transfer *transfer;
 
 	/* the last of them are for tenants that have few */
-	if (!engine->free || (share->transfers >= TRANSFERS_FEW &&
+	if (is_exhausted(engine) || (share->transfers >= TRANSFERS_FEW &&
 			      engine->transfers - engine->transfers_used <= engine->transfers / TRANSFERS_RESERVED_PART)) {
 		batch->context->starved = true;
 		return NULL;
@@ -52,7 +60,7 @@ struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct
 
 struct transfer *transfer_remain(struct engine *engine, struct view_context *context)
 {
-	struct transfer *transfer = engine->free ? transfer_take(engine, context) : NULL;
+	struct transfer *transfer = is_exhausted(engine) ? NULL : transfer_take(engine, context);
 
 	if (transfer)
 		transfer->cancelled = true;
