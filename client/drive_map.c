@@ -10,6 +10,7 @@
 #include "client/mapping.h"
 #include "engine/view.h"
 #include "proto/cleanup.h"
+#include "proto/clock.h"
 
 #define MAPPED_MAX 4096u	/* segments of one peer */
 #define MAP_ROUNDS 32		/* each with some extents; what cannot be mapped is no reason to go on for ever */
@@ -320,8 +321,8 @@ static bool grow(struct hccld_drive_rank *rank, const struct direct_wish *wish, 
 		peer->wide_out = place_find(&rank->direct, reply.index, sizeof(struct pair_wide));
 		is_mapped = peer->wide_out != NULL;
 	}
-	/* a limit, or what one rank may have: from here on such sends wait for their receivers */
-	rank->direct.is_full = !is_given;
+	/* a limit, or what one rank may have: for a while such sends wait for their receivers */
+	rank->direct.full_until_ns = is_given ? 0 : clock_now_ns() + HCCLD_ROOM_AGAIN_NS;
 	rank->direct.is_unmapped = is_given && !is_mapped;
 	direct_retreat(&rank->on->direct);
 	return is_mapped;

@@ -83,7 +83,7 @@ struct direct_rank {
 	uint32_t extent_count;
 	uint32_t pool_count, pool_first; /* eager pools; the one that had room last */
 	struct eager_place pools[HCCLD_EAGER_POOLS];
-	bool is_full;			/* there is no more room for what is eager: such sends wait for their receivers */
+	uint64_t full_until_ns;		/* room for what is eager was refused, and is not asked for again until then: such sends wait for their receivers */
 	bool is_unmapped;		/* there is, but it could not be mapped here: the engine does these */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends of the process itself: offers in runs, by the kinds of proto/pair.h. */
 #include "engine/direct_lane.h"
+#include "proto/clock.h"
 
 #define OFFERS_AHEAD 6
 
@@ -39,6 +40,12 @@ static enum offered room_need(struct work *work, enum direct_need what, uint32_t
 	return OFFER_NO_ROOM;
 }
 
+/* Only where something is missing: the clock is slow. */
+static bool rank_is_full(const struct direct_rank *rank)
+{
+	return rank->full_until_ns && clock_now_ns() < rank->full_until_ns;
+}
+
 /* A copy, so that the send is complete without its receiver. @is_posted: who has asked for it. */
 static enum offered offer_eager(struct work *work, const struct item *item, uint64_t number, bool is_posted, struct pair_offer *offer)
 {
@@ -49,7 +56,7 @@ static enum offered offer_eager(struct work *work, const struct item *item, uint
 	if (!from)
 		return OFFER_IN_PLACE;
 	if (!eager_find(work, &at, &slot))
-		return work->rank->is_full || (is_posted && work->rank->pool_count) ? OFFER_IN_PLACE : room_need(work, NEED_POOL, item->peer);
+		return rank_is_full(work->rank) || (is_posted && work->rank->pool_count) ? OFFER_IN_PLACE : room_need(work, NEED_POOL, item->peer);
 	eager_fill(at, slot, item->peer, number, from, item->bytes, offer);
 	return OFFERED;
 }
@@ -152,13 +159,13 @@ static enum offered send_room(struct work *work, const struct item *item, struct
 	if (has_room(peer, number))
 		return OFFERED;
 	if (pair_slot(peer->out, peer->rest_out, peer->wide_out, number)) {
-		if (item->bytes > HCCLD_EAGER_MAX || work->rank->is_full || atomic_load_explicit(&peer->out->wide_from, memory_order_relaxed))
+		if (item->bytes > HCCLD_EAGER_MAX || rank_is_full(work->rank) || atomic_load_explicit(&peer->out->wide_from, memory_order_relaxed))
 			return OFFER_NO_ROOM;
 		if (peer->wide_out) {
 			pair_widen(peer->out, peer->wide_index, number);
 			return OFFERED;
 		}
-	} else if (work->rank->is_full) {
+	} else if (rank_is_full(work->rank)) {
 		return OFFER_DECLINED;
 	}
 	/* also the one that the engine has widened it with */

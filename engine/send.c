@@ -4,6 +4,7 @@
 
 #include "engine/eager.h"
 #include "engine/lane.h"
+#include "proto/clock.h"
 
 static bool slot_is_free(const void *who, uint32_t peer, uint64_t number)
 {
@@ -27,7 +28,9 @@ static bool lane_ask_room(struct lane *lane, _Atomic uint8_t *room, uint32_t des
 	/* acquire: the pool or ring that has been made */
 	uint8_t state = atomic_load_explicit(room, memory_order_acquire);
 
-	if (state == ROOM_REFUSED || !engine->host.no_room)
+	if (!engine->host.no_room)
+		return false;
+	if (state == ROOM_REFUSED && clock_now_ns() < atomic_load_explicit(&lane->comm->room_again_ns, memory_order_relaxed))
 		return false;
 	pending_hold(engine, lane->batch->context);
 	if (state == ROOM_ASKED)

@@ -145,7 +145,7 @@ struct view_session {
 enum view_room {
 	ROOM_UNASKED,
 	ROOM_ASKED,			/* by the executor; the answer is one of the others, and the pool or ring before it */
-	ROOM_REFUSED,			/* there is no more: such sends wait for their receivers */
+	ROOM_REFUSED,			/* there is no more, until room_again_ns: such sends wait for their receivers */
 };
 
 struct view_pair {
@@ -168,6 +168,7 @@ struct view_pools {
 
 struct view_comm {
 	uint64_t id;
+	_Atomic uint64_t room_again_ns;	/* when room that was refused may be asked for again */
 	uint32_t size;
 	uint32_t weight;		/* of its flow: 1 to 8 */
 	struct view_share *share;	/* whose offers they are; NULL: nobody counts */

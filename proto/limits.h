@@ -70,6 +70,7 @@
 #define HCCLD_EAGER_POOLS 7u		/* of a rank, at most: 4064 slots */
 
 /* executor */
+#define HCCLD_ROOM_AGAIN_NS 100000000u	/* after which room for small sends that was refused is asked for again */
 #define HCCLD_SMALL_COPY 32768u		/* copied at once; more becomes a transfer in slices */
 #define HCCLD_SLICE 262144u
 #define HCCLD_COPIES 32u		/* large copies of one tenant that clients help with at a time */

@@ -58,8 +58,11 @@ void growth_make(void *data, uint64_t comm_id, uint32_t source, uint32_t destina
 	comm->is_put_off = r < 0;
 	if (r == -EAGAIN)
 		return;
-	if (r < 0)
-		log_debug("communicator %s: sends of rank %" PRIu32 " wait for their receivers: %s", comm->name, source, strerror(-r));
+	if (r == -EUSERS || r == -ENOBUFS || r == -ENOMEM)
+		log_event(LOG_LEVEL_NOTICE,
+			  &(struct log_fields){ .event = EVENT_LIMIT_REFUSED, .comm = comm->name, .has_rank = true, .rank = source, .is_frequent = true },
+			  "communicator %s: small sends of rank %" PRIu32 " wait for their receivers: %s leaves no memory for copies of them", comm->name,
+			  source, r == -EUSERS ? "[limits] memory_per_tenant or descriptors_per_tenant" : "the node");
 	growth_look(control);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/view.h"
+#include "proto/clock.h"
 #include "proto/pair.h"
 #include "registry/comm.h"
 #include "registry/pairs.h"
@@ -125,6 +126,8 @@ int growth_answer(struct comm *comm, uint32_t source, uint32_t destination, uint
 		atomic_store_explicit(room, ROOM_UNASKED, memory_order_release);
 		return -EAGAIN;
 	}
+	if (r < 0)
+		atomic_store_explicit(&comm->view.room_again_ns, clock_now_ns() + HCCLD_ROOM_AGAIN_NS, memory_order_relaxed);
 	/* release: what has been made is before it */
 	atomic_store_explicit(room, r < 0 ? ROOM_REFUSED : ROOM_UNASKED, memory_order_release);
 	return r;

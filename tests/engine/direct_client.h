@@ -38,7 +38,7 @@ static inline struct client *client_new(struct rig *rig, uint32_t index, const s
 	client->process.places[VIEW_INDEX(me->segment)].segment.size = RIG_MEMORY;
 	atomic_store(&client->process.places[VIEW_INDEX(me->segment)].segment.id, me->segment);
 	client->rank = (struct direct_rank){ .handle = me->handle, .region = rig->comm.region, .rank = index, .size = rig->size, .peers = client->peers,
-					      .is_full = true };
+					      .full_until_ns = UINT64_MAX };
 	atomic_store(&client->process.places[VIEW_INDEX(me->handle)].rank, &client->rank);
 	atomic_store(&client->process.rank_limit, VIEW_INDEX(me->handle) + 1);
 	for (uint32_t i = 0; i < rig->size; i++) {

@@ -26,7 +26,7 @@ static struct direct_case case_new(void)
 	rig_have_room(it.rig);
 	engine_set_direct(it.rig->engine, true);
 	it.client = client_new(it.rig, 0, &beacon, -1);
-	it.client->rank.is_full = false;
+	it.client->rank.full_until_ns = 0;
 	return it;
 }
 
@@ -112,7 +112,7 @@ TEST(what_is_refused_is_offered_in_place)
 	check_eq_int(send_direct(&it, BYTES), DIRECT_WAITS);
 	check_eq_int(it.client->direct.wish.need, NEED_POOL);
 	check_eq_uint(rig_pair(it.rig, 0, 1)->tail, 0);
-	it.client->rank.is_full = true;
+	it.client->rank.full_until_ns = UINT64_MAX;
 	check_eq_int(pass_again(&it), DIRECT_WAITS);
 	check_eq_int(it.client->direct.wish.need, NEED_NOTHING);
 	check_eq_uint(rig_pair(it.rig, 0, 1)->tail, 1);

@@ -259,6 +259,7 @@ void rig_answer(struct rig *rig, uint32_t slots)
 {
 	if (slots)
 		rig_give(rig, rig->room_source, rig->room_destination, slots);
+	atomic_store(&rig->comm.room_again_ns, UINT64_MAX);
 	atomic_store(rig_room(rig, rig->room_source, rig->room_destination), slots ? ROOM_UNASKED : ROOM_REFUSED);
 	engine_look_at_held(rig->engine);
 	rig_run(rig);
