@@ -215,6 +215,18 @@ void engine_wake_forgotten(struct view_context *context)
 	context_wake(context);
 }
 
+bool engine_context_has_settled(struct view_context *context)
+{
+	enum context_state kind = yard_kind(atomic_load_explicit(&context->words->state, memory_order_acquire));
+
+	if (context->broken || !context_has_undone(context))
+		return true;
+	if (kind == CONTEXT_LEFT || kind == CONTEXT_PATIENT || kind == CONTEXT_ENGINE)
+		return false;
+	/* `held`: room for its sends has been asked for */
+	return !(atomic_load_explicit(context->bit_word, memory_order_relaxed) & context->bit) && !context->starved && !context->held;
+}
+
 /* The client's inputs: they only grow, so that their sum changes when one of them does. */
 static uint64_t context_inputs(struct view_context *context)
 {

@@ -7,6 +7,7 @@
 #include "base/memfd.h"
 #include "control/control.h"
 #include "control/dispatch.h"
+#include "control/last_look.h"
 #include "control/meeting.h"
 #include "control/query.h"
 #include "control/request.h"
@@ -52,21 +53,45 @@ int handle_get_root_info(struct request *request)
 	return 0;
 }
 
-int handle_leave_comm(struct request *request)
+/* It may have left before the daemon was restarted, and the client has not heard of it. */
+static int leave_again(struct request *request)
 {
 	struct session *session = request_session(request);
-	uint64_t handle = request->message->leave_comm->rank;
-	struct rank *rank = session_rank(session, handle);
 
-	if (rank) {
-		meetings_leave(request->control, session, rank->comm->id);
-		return teardown_rank(request, rank);
-	}
-	/* it may have left before the daemon was restarted, and the client has not heard of it */
-	if (session->is_restored && session_gave_id(session, handle))
+	if (session->is_restored && session_gave_id(session, request->message->leave_comm->rank))
 		return teardown_again(request);
 	return request_fail(request, CAUSE_BAD_HANDLE,
 			    "this process has no such rank in a communicator: it was destroyed, or its device was reset");
+}
+
+/* What it has sent is sent. */
+static void leave_now(void *arg)
+{
+	struct request *request = arg;
+	struct rank *rank;
+	int r;
+
+	/* its process has ended meanwhile, and all that it has goes */
+	if (!request->connection) {
+		request_free(request);
+		return;
+	}
+	rank = session_rank(request_session(request), request->message->leave_comm->rank);
+	r = rank ? teardown_rank(request, rank) : leave_again(request);
+	if (r != REQUEST_LATER)
+		request_finish(request, r);
+}
+
+int handle_leave_comm(struct request *request)
+{
+	struct session *session = request_session(request);
+	struct rank *rank = session_rank(session, request->message->leave_comm->rank);
+
+	if (!rank)
+		return leave_again(request);
+	meetings_leave(request->control, session, rank->comm->id);
+	last_look(request->control, session, rank->context, leave_now, request);
+	return REQUEST_LATER;
 }
 
 int handle_suspend_comm(struct request *request)

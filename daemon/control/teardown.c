@@ -10,11 +10,9 @@
 #include "control/channel_wait.h"
 #include "control/control.h"
 #include "control/growth_watch.h"
-#include "control/monitor.h"
 #include "control/join.h"
 #include "control/meeting.h"
 #include "control/notifies.h"
-#include "control/obituary.h"
 #include "control/remnants.h"
 #include "control/request.h"
 #include "control/retry.h"
@@ -212,20 +210,6 @@ static void segment_finish(struct control *control, struct segment *segment)
 	segment_remove(segment);
 	if (origin && origin->is_orphan && !origin->is_closing && list_is_empty(&origin->imports))
 		teardown_lost_segment(control, origin);
-}
-
-void session_going(struct control *control, struct session *session)
-{
-	control->ending_count += !session->is_going;
-	session->is_going = true;
-}
-
-/* Nothing more of it will be free. */
-static void session_gone(struct control *control, struct session *session)
-{
-	control->ending_count -= session->is_going;
-	session->is_going = false;
-	retry_soon(control);
 }
 
 static void session_lose_notifies(struct session *session)
@@ -541,60 +525,15 @@ int teardown_again(struct request *request)
 	return REQUEST_LATER;
 }
 
-/* Root infos nobody has used. */
-static void session_end_comms(struct session *session)
+void teardown_take_session(void *arg)
 {
-	list_for_each(struct comm, comm, &session->registry->comms, link)
-		if (comm->owner == session->view.id)
-			comm_owner_ends(comm);
-	comms_forget_failed(session->registry);
-}
+	struct teardown *teardown = arg;
+	struct session *session = teardown->session;
 
-/* @teardown NULL: no memory for one. */
-static void session_dismantle(struct control *control, struct session *session, int32_t exit,
-			 struct teardown *teardown)
-{
-	char how[64];
-
-	session_going(control, session);
-	session->is_ending = true;
-	session->exit = exit;
-	exit_text(exit, how, sizeof(how));
-	monitor_session(control, "session-end", session, how);
-	/*
-	 * clients see the hang-up when the store's copy is gone too; the next process finds a
-	 * session without socket, and drops it
-	 */
-	session_unstore_socket(session);
-	joins_abort(control, session, NULL, exit);
-	channel_waits_abort(session);
-	session_end_comms(session);
-	obituary_log(session, exit);
-	if (!teardown) {
-		/* its objects stay until the daemon restarts; nothing else is harmed */
-		log_error("no memory to free what pid %d has left behind", session->view.pid);
-		session_gone(control, session);
-		return;
-	}
 	for (uint32_t i = 0; i < session->registry->device_count; i++)
 		if (session->contexts[i])
-			context_take(teardown, session->contexts[i], MEMBER_DEAD, exit);
-	meetings_check(control);
+			context_take(teardown, session->contexts[i], MEMBER_DEAD, session->exit);
+	meetings_check(teardown->control);
 	teardown->is_session = true;
 	teardown_start(teardown);
-}
-
-int teardown_session(struct request *request, struct session *session, int32_t exit)
-{
-	struct teardown *teardown = teardown_make(request->control, session, request);
-
-	if (!teardown)
-		return -ENOMEM;
-	session_dismantle(request->control, session, exit, teardown);
-	return REQUEST_LATER;
-}
-
-void session_end(struct control *control, struct session *session, int32_t exit)
-{
-	session_dismantle(control, session, exit, teardown_make(control, session, NULL));
 }

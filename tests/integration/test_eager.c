@@ -16,7 +16,8 @@
 static const uint32_t sizes[] = { 41, 1, 8, 40, 1000, 4096, LARGEST };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-static enum end { DESTROYS, KILLED, BATCH, PAUSES } end;
+/* HURRIES..: without a wait for what was sent */
+static enum end { DESTROYS, KILLED, BATCH, PAUSES, HURRIES, HURRIES_TO_DIE } end;
 
 static unsigned char value_of(uint32_t message, uint32_t at)
 {
@@ -50,6 +51,23 @@ static void send_all(struct job_rank *rank, uint32_t size)
 	}
 }
 
+static void send_hurriedly(struct job_rank *rank, uint32_t size)
+{
+	unsigned char *memory = job_memory((uint64_t)MESSAGES * LARGEST, 0);
+
+	for (uint32_t i = 0; i < MESSAGES; i++)
+		fill(memory + (size_t)i * LARGEST, i, size);
+	for (uint32_t i = 0; i < MESSAGES; i++)
+		check_ok(HcclSend(memory + (size_t)i * LARGEST, size, HCCL_DATA_TYPE_INT8, 1, rank->comm, rank->stream));
+	if (end == HURRIES_TO_DIE) {
+		job_expect_kill();
+		kill(getpid(), SIGKILL);
+	}
+	check_ok(HcclCommDestroy(rank->comm));
+	job_meet();
+	_exit(0);
+}
+
 static void send_batch(struct job_rank *rank, uint32_t size)
 {
 	unsigned char *memory = job_memory((uint64_t)MESSAGES * LARGEST, 0);
@@ -79,6 +97,8 @@ static void gone_body(uint32_t index, HcclRootInfo *shared)
 	if (index == 0) {
 		if (end == BATCH)
 			send_batch(&rank, size);
+		else if (end == HURRIES || end == HURRIES_TO_DIE)
+			send_hurriedly(&rank, size);
 		else
 			send_all(&rank, size);
 		job_meet();
@@ -89,8 +109,9 @@ static void gone_body(uint32_t index, HcclRootInfo *shared)
 		check_ok(HcclCommDestroy(rank.comm));
 		return;
 	}
-	job_meet();
-	while (end == KILLED && async == HCCL_SUCCESS) {
+	if (end != HURRIES_TO_DIE)
+		job_meet();
+	while ((end == KILLED || end == HURRIES_TO_DIE) && async == HCCL_SUCCESS) {
 		usleep(10000);
 		check_ok(HcclGetCommAsyncError(rank.comm, &async));
 	}
@@ -129,6 +150,16 @@ TEST(a_sender_that_has_destroyed_its_communicator)
 TEST(a_sender_that_was_killed)
 {
 	run_sizes(KILLED);
+}
+
+TEST(a_sender_that_leaves_without_waiting)
+{
+	run_sizes(HURRIES);
+}
+
+TEST(a_sender_that_is_killed_without_waiting)
+{
+	run_sizes(HURRIES_TO_DIE);
 }
 
 TEST(a_sender_that_does_something_else_meanwhile)
@@ -321,6 +352,54 @@ static void limit_body(uint32_t index, HcclRootInfo *shared)
 	}
 	while (atomic_load(hog_pid))
 		usleep(1000);
+}
+
+/* Rank 1 takes all that the tenant may have, and gives it back: room that was refused is there then. */
+static void refused_body(uint32_t index, HcclRootInfo *shared)
+{
+	void *taken[1024];
+	uint32_t count = 0;
+	unsigned char *memory;
+	struct job_rank rank;
+
+	if (index == 0)
+		check_ok(HcclGetRootInfo(shared));
+	job_meet();
+	rank = job_join(shared, index, 2, (int32_t)index);
+	memory = job_memory(LARGEST, 0);
+	fill(memory, 1, 1000);
+	if (index == 1)
+		check_ok(HcclRecv(memory, 8, HCCL_DATA_TYPE_INT8, 0, rank.comm, rank.stream));
+	else
+		check_ok(HcclSend(memory, 8, HCCL_DATA_TYPE_INT8, 1, rank.comm, rank.stream));
+	check_ok(aclrtSynchronizeStream(rank.stream));
+	while (index == 1 && count < 1024 && aclrtMalloc(&taken[count], 256 << 10, ACL_MEM_MALLOC_HUGE_FIRST) == ACL_SUCCESS)
+		count++;
+	aclGetRecentErrMsg();
+	job_meet();
+	for (int i = 0; i < 2; i++) {
+		if (index == 0) {
+			check_ok(HcclSend(memory, 1000, HCCL_DATA_TYPE_INT8, 1, rank.comm, rank.stream));
+			check_eq_int(aclrtSynchronizeStreamWithTimeout(rank.stream, i ? 20000 : 300), i ? 0 : 507046);
+			aclGetRecentErrMsg();
+		}
+		job_meet();
+		while (index == 1 && count)
+			check_ok(aclrtFree(taken[--count]));
+		if (index == 1)
+			check_ok(HcclRecv(memory, 1000, HCCL_DATA_TYPE_INT8, 0, rank.comm, rank.stream));
+		check_ok(aclrtSynchronizeStream(rank.stream));
+		usleep(200000);
+		job_meet();
+	}
+}
+
+TEST(room_that_was_refused_and_is_free_again)
+{
+	static const char *const options[] = { "--memory-per-tenant", "128M", NULL };
+
+	job_set_options(options);
+	job_run_processes(2, refused_body);
 }
 
 static void run_limit(void)
