@@ -303,7 +303,7 @@ static int alone_text(const struct fault *fault, char *buffer, size_t size)
 	if (fault->direction == ITEM_REDUCE)
 		return reduction_text(fault, buffer, size);
 	if (!fault->comm && fault->cause == CAUSE_ABORTED)
-		return snprintf(buffer, size, "an operation was not done when its communicator or device was taken down");
+		return snprintf(buffer, size, "an operation was not done when its communicator or device was taken down: synchronize its stream before");
 	if (!fault->comm && fault->cause >= CAUSE_EVENT_TIMEOUT)
 		return snprintf(buffer, size, "%s", status_of(fault->cause)->text);
 	return -1;
@@ -346,9 +346,9 @@ size_t fault_text(const struct fault *fault, const char *comm_name, char *buffer
 			     fault->peer, peer);
 		break;
 	case CAUSE_PEER_LEFT:
-		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u: rank %u (pid %d) has destroyed the communicator without %s%s",
+		n = snprintf(buffer, size, "communicator %s: rank %u cannot %s rank %u: rank %u (pid %d) has destroyed the communicator before %s%s",
 			     comm, fault->rank, verb, fault->peer, fault->peer, fault->peer_pid,
-			     fault->direction == ITEM_RECEIVE ? "sending this" : fault->direction ? "receiving this" : "entering it", first);
+			     fault->direction == ITEM_RECEIVE ? "this was sent" : fault->direction ? "this was received" : "it had entered it", first);
 		break;
 	case CAUSE_EXEC_TIMEOUT:
 		if (!fault->direction) {

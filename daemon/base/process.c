@@ -96,6 +96,14 @@ bool process_is_stopped(int32_t pid)
 	return state && (*state == 'T' || *state == 't');
 }
 
+bool process_is_running(int32_t pid)
+{
+	char line[1024];
+	const char *state = stat_read(pid, line, sizeof(line));
+
+	return state && *state == 'R';
+}
+
 /* Process group and session; false: no such process, or one of the kernel's. */
 static bool group_read(int32_t pid, int32_t ret_group[2])
 {

@@ -21,6 +21,8 @@ int process_peer_pidfd(int socket_fd, int32_t pid, int *ret_pidfd);
 bool process_is_related(int32_t pid, int32_t other);
 /* By a signal or a debugger. */
 bool process_is_stopped(int32_t pid);
+/* Does its first thread run, or wait for a processor, at this moment? */
+bool process_is_running(int32_t pid);
 bool process_has_ended(int pidfd);
 /*
  * Wait status of a process whose pidfd is readable. -EAGAIN: not known yet, it may be once its

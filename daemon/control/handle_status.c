@@ -24,7 +24,8 @@
 #define STUCK_MS 5000u
 #define NOTED_MS 1000u
 #define LANES_PER_STREAM 256u
-#define VERDICT_MAX 4096u /* a circle of many ranks, and what to do about it */
+#define VERDICT_MAX 8192u /* circles of many ranks, and what to do about it */
+#define STUCK_TOLD_MAX 4u /* communicators of which the verdict speaks */
 
 /* What waits, and those that may be the worst of it. */
 struct survey {
@@ -33,6 +34,9 @@ struct survey {
 	struct waiting held;		       /* the oldest send that a limit holds back */
 	bool has_oldest, has_missing, has_held;
 	bool has_slow_kernel; /* a host kernel that has been running for STUCK_MS */
+	struct waiting stuck[STUCK_TOLD_MAX]; /* the oldest of each communicator for STUCK_MS */
+	uint32_t stuck_count;
+	bool has_more_stuck; /* and of others */
 };
 
 bool query_sees_all(const struct request *request)
@@ -121,11 +125,29 @@ Hccld__Control__Waiting *query_waiting(struct request *request, const struct wai
 	return message->reason ? message : NULL;
 }
 
+static void survey_add_stuck(struct survey *survey, const struct waiting *waiting)
+{
+	if (waiting->is_posted || !waiting->comm || waiting->age_ms < STUCK_MS)
+		return;
+	for (uint32_t i = 0; i < survey->stuck_count; i++) {
+		if (survey->stuck[i].comm != waiting->comm)
+			continue;
+		if (waiting->age_ms > survey->stuck[i].age_ms)
+			survey->stuck[i] = *waiting;
+		return;
+	}
+	if (survey->stuck_count < STUCK_TOLD_MAX)
+		survey->stuck[survey->stuck_count++] = *waiting;
+	else
+		survey->has_more_stuck = true;
+}
+
 static bool survey_add(void *data, const struct waiting *waiting)
 {
 	struct survey *survey = data;
 
 	survey->count++;
+	survey_add_stuck(survey, waiting);
 	survey->has_slow_kernel |= waiting->blocks && waiting->is_begun && waiting->age_ms >= STUCK_MS;
 	if (!survey->has_oldest || waiting->age_ms > survey->oldest.age_ms) {
 		survey->oldest = *waiting;
@@ -241,10 +263,30 @@ static void write_cycle(const struct waiting *waiting, struct text *text)
 		(void)cycle_describe(waiting, text);
 }
 
+/* Besides that of @worst. A node may have several jobs, and each its own trouble. */
+static void write_others(const struct survey *survey, const struct waiting *worst, struct text *text)
+{
+	for (uint32_t i = 0; i < survey->stuck_count; i++) {
+		const struct waiting *other = &survey->stuck[i];
+
+		if (other->comm == worst->comm)
+			continue;
+		text_add(text, "; also stuck: communicator %s: ", other->comm->name);
+		waiting_describe(other, true, text);
+		text_add(text, ": ");
+		waiting_explain(other, text);
+		(void)cycle_describe(other, text);
+	}
+	if (survey->has_more_stuck)
+		text_add(text, "; and more communicators are stuck: hcclctl waiting");
+}
+
 static void write_advice(int32_t pid, struct text *text)
 {
 	/* of a stopped one the reason says how it goes on */
-	if (!process_is_stopped(pid))
+	if (process_is_running(pid))
+		text_add(text, "; pid %d is computing just now: if it should be here, look at it (gdb -p %d)", pid, pid);
+	else if (!process_is_stopped(pid))
 		text_add(text, "; look at pid %d (gdb -p %d)", pid, pid);
 	text_add(text, "; hcclctl kill pid:%d ends it", pid);
 }
@@ -331,6 +373,8 @@ static bool write_verdict(const struct request *request, const struct survey *su
 		write_cycle(&survey->oldest_missing, text);
 	if (is_stuck && pid)
 		write_advice(pid, text);
+	if (is_stuck)
+		write_others(survey, survey_worst(survey), text);
 	if (reply->hidden_sessions || reply->hidden_comms) {
 		text_add(text, "; not shown, of other users: ");
 		plural(text, reply->hidden_sessions, "session");

@@ -455,12 +455,12 @@ class Daemon(Case):
 class Errors(Case):
     def test_a_peer_that_destroys_the_communicator(self):
         self.start()
-        for mine, theirs, verb, lacks, without in ("r1:8", "d", "receive from", "send", "sending this"), \
-                ("s1:1048576", "d", "send to", "receive", "receiving this"), ("b", "d", "leave a barrier with", "barrier", "entering it"):
+        for mine, theirs, verb, lacks, before in ("r1:8", "d", "receive from", "send", "this was sent"), \
+                ("s1:1048576", "d", "send to", "receive", "this was received"), ("b", "d", "leave a barrier with", "barrier", "it had entered it"):
             job = self.script("p1," + mine, "p200," + theirs)
             error = job[0].communicate(timeout=60)[1]
-            self.assertRegex(error, rf"rank 0 cannot {verb} rank 1: rank 1 \(pid {job[1].pid}\) has destroyed the communicator without "
-                                    rf"{without}\n +Solution: rank 1's list lacks the {lacks}, or it called HcclCommDestroy too early")
+            self.assertRegex(error, rf"rank 0 cannot {verb} rank 1: rank 1 \(pid {job[1].pid}\) has destroyed the communicator before "
+                                    rf"{before}\n +Solution: rank 1's list lacks the {lacks}, or it called HcclCommDestroy too early")
 
 
 def cases_of(suite):

@@ -325,7 +325,7 @@ static void destroy(uint32_t index, HcclRootInfo *root)
 	}
 	job_meet();
 	check_ok(HcclSend(memory, 4096, HCCL_DATA_TYPE_INT8, 0, rank.comm, rank.stream));
-	check_stream(&rank, 507057, "EI0009", "send to rank 0", "has destroyed the communicator without receiving this\n        Solution: rank 0's list lacks the receive");
+	check_stream(&rank, 507057, "EI0009", "send to rank 0", "has destroyed the communicator before this was received\n        Solution: rank 0's list lacks the receive");
 	check_async(rank.comm, HCCL_E_REMOTE);
 	job_leave(&rank);
 }

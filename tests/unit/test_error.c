@@ -150,7 +150,7 @@ TEST(error_text_names_the_peer_to_look_at)
 	struct fault fault = { .cause = CAUSE_PEER_LEFT, .comm = 1, .rank = 0, .peer = 1, .peer_pid = 7, .direction = ITEM_RECEIVE };
 
 	hccld_error_fault(&fault, "world");
-	check_str_contains(hccld_error_take(), "rank 1 (pid 7) has destroyed the communicator without sending this\n"
+	check_str_contains(hccld_error_take(), "rank 1 (pid 7) has destroyed the communicator before this was sent\n"
 					       "        Solution: rank 1's list lacks the send, or it called HcclCommDestroy too early");
 	fault.first_cause = CAUSE_PEER_DEAD;
 	fault.first_rank = 3;
