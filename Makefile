@@ -12,7 +12,7 @@ jobs := $(if $(JOBS),-j $(JOBS))
 help:
 	@echo 'make demo         build, run rings of processes and threads against a private daemon'
 	@echo 'make check        all checks: builds, tests, sanitizers, lint, model (below 20 minutes)'
-	@echo 'make check-quick  release build, unit and integration tests, lint (below 4 minutes)'
+	@echo 'make check-quick  release build, unit and integration tests, lint (below 4 minutes on a quiet machine)'
 	@echo 'make check-long   all of it, and what takes hours'
 	@echo 'make bench        latency, rate, bring-up, beside Open MPI and MPICH where installed'
 	@echo 'make build        the release build, in $(release)'

@@ -50,10 +50,16 @@ static const struct row {
 
 static _Thread_local const char *only;
 
-/* An environment with one variable: whatever is wrong is wrong with that. */
+/* Of two that say one thing together. */
+static bool is_of_pair(const char *name)
+{
+	return strcmp(name, "HCCL_INTRA_PCIE_ENABLE") == 0 || strcmp(name, "HCCL_INTRA_ROCE_ENABLE") == 0;
+}
+
+/* An environment with one variable, or with a pair of them: whatever is wrong is wrong with that. */
 static char *lookup_only(const char *name)
 {
-	return strcmp(name, only) == 0 ? getenv(name) : NULL;
+	return strcmp(name, only) == 0 || (is_of_pair(name) && is_of_pair(only)) ? getenv(name) : NULL;
 }
 
 /* "[PID: n] <time> <Title>(EI0001): text", newline, solution: the text. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/connection.h"
 #include "hcclctl/command.h"
 #include "hcclctl/installation.h"
 #include "hcclctl/job.h"
@@ -276,6 +277,7 @@ static int start_daemon(struct run *run, struct job *job)
 {
 	struct guard_options guard = { .daemon = run->daemon, .arguments = run->daemon_arguments };
 	static char path[PATH_MAX];
+	char tried[PATH_MAX];
 
 	if (!run->daemon[0] && installation_daemon(run->daemon) < 0) {
 		complain(
@@ -291,11 +293,11 @@ static int start_daemon(struct run *run, struct job *job)
 	}
 	if (!job_start_daemon(job, &guard))
 		return JOB_FAILED;
-	if (run->daemon_absent || run->verbose)
-		complain("%s%" PRIu32 " devices at %s",
-			 run->daemon_absent ? "no daemon answers at the socket of this shell; started a private one with "
-					    : "started a private daemon with ",
-			 run->device_count, job_guard(job)->socket);
+	if (run->daemon_absent)
+		complain("no daemon answers at %s; started a private one with %" PRIu32 " devices at %s",
+			 hccld_socket_path(tried, sizeof(tried)) < 0 ? "the socket of this shell" : tried, run->device_count, job_guard(job)->socket);
+	else if (run->verbose)
+		complain("started a private daemon with %" PRIu32 " devices at %s", run->device_count, job_guard(job)->socket);
 	return 0;
 }
 

@@ -456,6 +456,10 @@ class Tool(Case):
             devices = {entry["name"]: entry for entry in self.config(ASCEND_RT_VISIBLE_DEVICES=wrong)["variables"]}["ASCEND_RT_VISIBLE_DEVICES"]
             self.assertEqual((devices["value"], devices["origin"]), (wrong, "environment"))
             self.assertIn(says, devices["error"])
+        # two that are right alone
+        both = {entry["name"]: entry for entry in self.config(HCCL_INTRA_PCIE_ENABLE="1", HCCL_INTRA_ROCE_ENABLE="1")["variables"]}
+        self.assertIn("are both 1", both["HCCL_INTRA_PCIE_ENABLE"]["error"])
+        self.assertIn("are both 1", both["HCCL_INTRA_ROCE_ENABLE"]["error"])
         self.assertIn("environment, WRONG", subprocess.run([HCCLCTL, "config"], env=self.environment() | {"ASCEND_RT_VISIBLE_DEVICES": "8"},
                                                            capture_output=True, text=True, check=False).stdout)
         self.assertEqual(variables["HCCLD_SOCKET"]["value"], str(self.socket))
