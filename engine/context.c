@@ -215,6 +215,11 @@ void engine_wake_forgotten(struct view_context *context)
 	context_wake(context);
 }
 
+bool engine_context_has_undone(struct view_context *context)
+{
+	return context_has_undone(context);
+}
+
 bool engine_context_has_settled(struct view_context *context)
 {
 	enum context_state kind = yard_kind(atomic_load_explicit(&context->words->state, memory_order_acquire));

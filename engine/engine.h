@@ -201,10 +201,9 @@ bool engine_rank_detach(struct engine *engine, struct view_rank *rank);
 bool engine_rank_suspend(struct engine *engine, struct view_rank *rank);
 /* The rank runs again, as its epoch says: forgets its asynchronous error, and rings everyone who may have waited for it. */
 void engine_rank_resume(struct engine *engine, struct view_rank *rank);
-/*
- * Has the engine done what it can of the context, as long as nobody does more? What others are to do, and clients themselves, does not count. Any
- * thread; that it has is sure for the engine's alone.
- */
+/* Is a task of the context not done? Any thread. */
+bool engine_context_has_undone(struct view_context *context);
+/* Has the engine done what it can of the context, as long as nobody does more? What others are to do, and clients themselves, does not count. */
 bool engine_context_has_settled(struct view_context *context);
 /* After its streams and ranks. */
 bool engine_context_detach(struct engine *engine, struct view_context *context);

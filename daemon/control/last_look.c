@@ -52,7 +52,7 @@ void last_look(struct control *control, struct session *session, const struct co
 	for (uint32_t i = 0; look && i < session->registry->device_count; i++) {
 		struct context *context = session->contexts[i];
 
-		if (context && (!only || context == only) && !engine_context_has_settled(&context->view))
+		if (context && (!only || context == only) && engine_context_has_undone(&context->view))
 			look->contexts[look->count++] = &context->view;
 	}
 	if (!look || !look->count) {
