@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "cluster/cluster.h"
 #include "control/control.h"
 #include "daemon/setting.h"
 #include "proto/limits.h"
@@ -63,6 +64,11 @@ struct config {
 	uint32_t registrations_per_tenant, channels_per_tenant;
 	uint32_t connections_per_user, requests_per_user;
 	char tenant_weights[WEIGHTS_MAX];
+	char listen[ADDRESS_LIST_MAX], peers[ADDRESS_LIST_MAX];
+	uint32_t port;
+	char key_file[4096];
+	char node_name[CLUSTER_NAME_MAX];
+	uint32_t keepalive_ms, peer_timeout_ms;
 
 	/* the rest */
 	uint64_t host_memory; /* for all devices together */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cluster/address.h"
 #include "proto/limits.h"
 #include "proto/spelling.h"
 #include "proto/yard.h"
@@ -117,6 +118,20 @@ const struct setting config_settings[] = {
 		.help = "connections of a user other than root and the daemon's"),
 	INTEGER(limits, requests_per_user, 16, 1u << 24, "32768", RELOADABLE,
 		.help = "requests of such a user that wait for an answer"),
+	TEXT(links, listen, "none", .check = address_list_check, .form = ADDRESS_LIST_FORM,
+	     .help = "where daemons of other nodes connect: addresses of this node, or * for all; none: they do not"),
+	INTEGER(links, port, 1, 65535, "7411",
+		.help = "TCP port of addresses that name none"),
+	TEXT(links, peers, "none", .check = address_list_check, .form = ADDRESS_LIST_FORM,
+	     .help = "other nodes that are linked from the start; others are found when a communicator needs them"),
+	PATH(links, key_file, HCCLD_SYSCONFDIR "/hccld/link.key",
+	     .help = "the key that all nodes share, in a file that root or hccld's user alone can read; without it there are no links"),
+	TEXT(links, node_name, "auto",
+	     .help = "what other nodes call this one; auto: its host name"),
+	DURATION(links, keepalive, 10, 60000, "1s",
+		 .help = "how often a link is tried; one that is silent for five times as long has lost its connection"),
+	DURATION(links, peer_timeout, 10, 3600000, "30s",
+		 .help = "how long a link without connection is tried again before what was under way fails"),
 	CHOICE(log, log_level, log_levels, "info", RELOADABLE,
 	       .help = "what is less important than this is not logged"),
 };

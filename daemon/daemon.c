@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/text.h"
+#include "cluster/cluster.h"
 #include "daemon/config.h"
 #include "control/control.h"
 #include "control/monitor.h"
@@ -38,6 +39,7 @@ struct daemon {
 	struct service *service;
 	struct registry *registry;
 	struct loop *loop;
+	struct cluster *cluster;
 	struct control *control;
 	struct stop *stop;
 	struct loop_signal *signals[3];
@@ -56,6 +58,7 @@ static void daemon_deinit(struct daemon *daemon)
 	loop_timer_free(daemon->watchdog);
 	daemon->stop = stop_free(daemon->stop);
 	daemon->control = control_free(daemon->control);
+	daemon->cluster = cluster_free(daemon->cluster);
 	registry_free(daemon->registry);
 	/* when no other thread is left that could get one more */
 	for (size_t i = 0; i < sizeof(daemon->signals) / sizeof(daemon->signals[0]); i++)
@@ -71,7 +74,7 @@ static enum beacon_path path_of(const struct config *config)
 	return config->pending_per_tenant == UINT64_MAX ? (enum beacon_path)config->local_path : PATH_ENGINE;
 }
 
-static struct control_options control_options_of(struct config *config)
+static struct control_options control_options_of(struct config *config, struct cluster *cluster)
 {
 	return (struct control_options){
 		.hooks = config_hooks(config),
@@ -80,6 +83,7 @@ static struct control_options control_options_of(struct config *config)
 		.socket_path = config->socket,
 		.copy_threads = config->copy_threads,
 		.allow_duplicate_items = config->allow_duplicate_items,
+		.cluster = cluster,
 		.local_path = path_of(config),
 		.tenant_has_cgroup = config->tenant == TENANT_UID_CGROUP,
 		.connections_per_user = config->connections_per_user,
@@ -121,7 +125,7 @@ static void daemon_reload(struct daemon *daemon)
 		 clock_now_ns() / 1000);
 	service_notify(daemon->service, state);
 	if (config_reload(daemon->argc, daemon->argv, daemon->config) > 0) {
-		options = control_options_of(daemon->config);
+		options = control_options_of(daemon->config, daemon->cluster);
 		log_set_level((enum log_level)daemon->config->log_level);
 		control_set_options(daemon->control, &options);
 		stop_set_grace(daemon->stop, daemon->config->stop_grace_ms);
@@ -271,19 +275,49 @@ static int daemon_watch(struct daemon *daemon)
 	return 0;
 }
 
+/* To other nodes. */
+static int daemon_link(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	struct cluster_options options = {
+		.version = HCCLD_VERSION,
+		.soc_name = config->soc_name,
+		.devices = daemon->registry->device_count,
+		.listen = config->listen,
+		.peers = config->peers,
+		.port = config->port,
+		.keepalive_ms = config->keepalive_ms,
+		.peer_timeout_ms = config->peer_timeout_ms,
+	};
+	int r = registry_node(daemon->registry, &options.node);
+
+	if (r < 0)
+		return r;
+	snprintf(options.name, sizeof(options.name), "%s", config->node_name);
+	if (strcmp(options.name, "auto") == 0 && gethostname(options.name, sizeof(options.name)) < 0)
+		snprintf(options.name, sizeof(options.name), "node");
+	options.name[sizeof(options.name) - 1] = '\0';
+	return cluster_new(daemon->loop, &options, config->key_file, &daemon->cluster);
+}
+
 static int daemon_serve(struct daemon *daemon)
 {
 	static const struct log_fields serving = { .event = EVENT_SERVING };
 	struct config *config = daemon->config;
-	const struct control_options options = control_options_of(config);
+	struct control_options options;
 	struct text text;
 	char memory[64];
 	int r;
 
+	r = daemon_link(daemon);
+	if (r < 0)
+		return r;
+	options = control_options_of(config, daemon->cluster);
 	r = control_new(&options, daemon->loop, daemon->registry, daemon->listen_fd,
 			&daemon->control);
 	if (r < 0)
 		return r;
+	cluster_start(daemon->cluster, atomic_load(&daemon->registry->beacon->incarnation));
 	r = stop_new(&(struct stop_options){ daemon->loop, daemon->control, daemon->service,
 					     config->stop_grace_ms },
 		     &daemon->stop);

@@ -27,6 +27,7 @@ int command_drain(int argc, char **argv);
 int command_env(int argc, char **argv);
 int command_log(int argc, char **argv);
 int command_kill(int argc, char **argv);
+int command_links(int argc, char **argv);
 int command_monitor(int argc, char **argv);
 int command_notifies(int argc, char **argv);
 int command_ping(int argc, char **argv);

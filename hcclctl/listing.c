@@ -23,7 +23,7 @@ static int add_page(const Hccld__Control__ListReply *page, void *arg)
 
 	if (page->n_sessions || page->n_comms || page->n_devices || page->n_waiting ||
 	    page->n_streams || page->n_notifies || page->n_threads || page->n_tenants || page->n_memory || page->n_resources ||
-	    page->n_channels || page->n_registrations || page->n_imports)
+	    page->n_channels || page->n_registrations || page->n_imports || page->n_links)
 		target->pages_with_rows++;
 	if (target->array)
 		target->listing->json(target->array, page);

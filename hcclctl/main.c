@@ -32,6 +32,7 @@ static const struct command commands[] = {
 	{ "streams", "streams: what each is at, and what its head waits for", command_streams },
 	{ "notifies", "notifies: who has them, their values, who waits", command_notifies },
 	{ "threads", "execution queues of programs' own operators, and what each is at", command_threads },
+	{ "links", "links to other nodes: state, address, round trip, bytes", command_links },
 	{ "monitor", "what happens from now on, a line for each event", command_monitor },
 	{ "ping", "is the daemon alive; for scripts, by its exit status", command_ping },
 	{ "kill", "end the session of a process", command_kill },

@@ -14,7 +14,9 @@
 #define HCCLD_FEATURE_TOOLS (UINT64_C(1) << 4) /* Farewell before a session is ended; KillSession, Drain, Ping, Monitor, list of streams */
 #define HCCLD_FEATURE_RESOURCES (UINT64_C(1) << 5) /* notifies, reductions, threads, registrations, channels, vector cores, lazy segments */
 #define HCCLD_FEATURE_DIRECT (UINT64_C(1) << 6) /* clients drive the executor: OpenPairs answers with the rings, MapPeer; states PATIENT and HELD */
+#define HCCLD_FEATURE_LINKS (UINT64_C(1) << 7) /* links to other nodes: their list, pings to them */
 
 /* What this build has. */
 #define HCCLD_FEATURES \
-	(HCCLD_FEATURE_TASKS | HCCLD_FEATURE_MEMORY | HCCLD_FEATURE_COMM | HCCLD_FEATURE_TOOLS | HCCLD_FEATURE_RESOURCES | HCCLD_FEATURE_DIRECT)
+	(HCCLD_FEATURE_TASKS | HCCLD_FEATURE_MEMORY | HCCLD_FEATURE_COMM | HCCLD_FEATURE_TOOLS | HCCLD_FEATURE_RESOURCES | HCCLD_FEATURE_DIRECT | \
+	 HCCLD_FEATURE_LINKS)

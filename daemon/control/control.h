@@ -14,6 +14,7 @@
 #include "proto/yard.h"
 #include "scheduler/scheduler.h"
 
+struct cluster;
 struct listener;
 struct loop;
 struct loop_timer;
@@ -45,6 +46,7 @@ struct control_options {
 	const char *version, *soc_name, *socket_path;
 	uint32_t copy_threads;
 	bool allow_duplicate_items;
+	struct cluster *cluster; /* the caller's */
 	/* these may change at any time */
 	enum beacon_path local_path;
 	bool tenant_has_cgroup;
@@ -88,7 +90,7 @@ struct control {
 	bool is_leaving;      /* SIGTERM: nothing new is begun */
 	uint64_t leave_ns;    /* when what is left then is ended */
 	struct packet packet; /* the one being read */
-	uint32_t probe_count;	/* pings that the engine has not answered */
+	uint32_t probe_count;	/* pings that the engine, or another node, has not answered */
 	uint32_t monitor_count; /* connections that are sent events */
 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "cluster/cluster.h"
 #include "control/connection.h"
 #include "control/control.h"
 #include "control/dispatch.h"
@@ -18,6 +19,7 @@
 #include "scheduler/scheduler.h"
 
 #define PROBES_MAX 64u
+#define PING_BYTES_MAX 32768u
 
 /* ---- ending a session ---- */
 
@@ -211,14 +213,69 @@ static void probe_done(void *arg)
 	free(probe);
 }
 
+/* To another node. */
+struct far_probe {
+	struct link_ping ping;
+	struct request *request;
+	struct link *link; /* as long as the ping is in its list */
+};
+
+static void far_probe_done(struct link_ping *ping, uint64_t round_trip_ns)
+{
+	struct far_probe *probe = (struct far_probe *)ping;
+	struct request *request = probe->request;
+	Hccld__Control__PingReply *reply = &request->body.ping;
+
+	request->control->probe_count--;
+	if (!round_trip_ns) {
+		request_finish(request, request_fail(request, CAUSE_BUSY, "the connection to node %s was lost before it answered", probe->link->name));
+		free(probe);
+		return;
+	}
+	hccld__control__ping_reply__init(reply);
+	reply->round_trip_ns = round_trip_ns;
+	reply->name = request_string(request, probe->link->name);
+	reply->address = request_string(request, probe->link->address);
+	request->reply.body_case = HCCLD__CONTROL__REPLY__BODY_PING;
+	request->reply.ping = reply;
+	request_finish(request, reply->name && reply->address ? 0 : -ENOMEM);
+	free(probe);
+}
+
+static int ping_node(struct request *request, const char *node, uint32_t size)
+{
+	struct link *link = cluster_find(request->control->options.cluster, node);
+	struct far_probe *probe;
+
+	if (!link)
+		return request_fail(request, CAUSE_NOT_FOUND, "there is no link to a node %s; hcclctl links shows those there are", node);
+	if (size > PING_BYTES_MAX)
+		return request_fail(request, CAUSE_ARGUMENT, "a ping has at most %u bytes", PING_BYTES_MAX);
+	probe = calloc(1, sizeof(*probe));
+	if (!probe)
+		return -ENOMEM;
+	probe->ping.done = far_probe_done;
+	probe->request = request;
+	probe->link = link;
+	if (link_ping(link, size, &probe->ping) < 0) {
+		free(probe);
+		return request_fail(request, CAUSE_BUSY, "the link to node %s is %s: %s", link->name, link_state_name(link->state), link->why);
+	}
+	request->control->probe_count++;
+	return REQUEST_LATER;
+}
+
 int handle_ping(struct request *request)
 {
+	const Hccld__Control__Ping *message = request->message->ping;
 	struct control *control = request->control;
 	struct probe *probe;
 
 	if (control->probe_count >= PROBES_MAX)
 		return request_fail(request, CAUSE_BUSY,
-				    "the engine has not answered %u earlier pings", PROBES_MAX);
+				    "%u earlier pings have not been answered", PROBES_MAX);
+	if (*message->node)
+		return ping_node(request, message->node, message->size);
 	probe = calloc(1, sizeof(*probe));
 	if (!probe)
 		return -ENOMEM;

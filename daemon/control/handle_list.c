@@ -355,7 +355,7 @@ static void list_streams(struct page *page)
 	}
 }
 
-/* What programs' own operators have. False: there is no such list. */
+/* What programs' own operators have, and links. False: there is no such list. */
 static bool page_fill_resources(struct page *page, Hccld__Control__List__Kind kind, Hccld__Control__ListReply *reply)
 {
 	switch (kind) {
@@ -383,6 +383,11 @@ static bool page_fill_resources(struct page *page, Hccld__Control__List__Kind ki
 		list_registrations(page);
 		reply->registrations = (Hccld__Control__Registration **)page->entries;
 		reply->n_registrations = page->count;
+		return true;
+	case HCCLD__CONTROL__LIST__KIND__LINKS:
+		list_links(page);
+		reply->links = (Hccld__Control__Link **)page->entries;
+		reply->n_links = page->count;
 		return true;
 	case HCCLD__CONTROL__LIST__KIND__IMPORTS:
 		list_imports(page);

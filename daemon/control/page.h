@@ -35,3 +35,5 @@ void list_tenants(struct page *page);
 void list_memory(struct page *page);
 /* list_threads.c */
 void list_threads(struct page *page);
+/* list_links.c */
+void list_links(struct page *page);

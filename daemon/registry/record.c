@@ -46,6 +46,7 @@ static const struct {
 	[RECORD_CORES] = { sizeof(struct record_cores), 1u << 16 },
 	[RECORD_LAZY] = { sizeof(struct record_lazy), 1u << 18 },
 	[RECORD_GROWTH] = { sizeof(struct record_growth), 1u << 18 },
+	[RECORD_NODE] = { sizeof(struct record_node), 1 },
 };
 
 static_assert(offsetof(struct record_tenant, valid) + 8 == sizeof(struct record_tenant), "last");
@@ -70,6 +71,7 @@ static_assert(offsetof(struct record_channel, valid) + 8 == sizeof(struct record
 static_assert(offsetof(struct record_cores, valid) + 8 == sizeof(struct record_cores), "last");
 static_assert(offsetof(struct record_lazy, valid) + 8 == sizeof(struct record_lazy), "last");
 static_assert(offsetof(struct record_growth, valid) + 8 == sizeof(struct record_growth), "last");
+static_assert(offsetof(struct record_node, valid) + 8 == sizeof(struct record_node), "last");
 
 struct registry_header {
 	uint64_t magic;

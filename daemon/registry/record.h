@@ -39,6 +39,7 @@ enum record_kind {
 	RECORD_CORES,
 	RECORD_LAZY,
 	RECORD_GROWTH,
+	RECORD_NODE,
 	RECORD_KINDS
 };
 
@@ -241,6 +242,12 @@ struct record_growth {
 	uint32_t kind;	       /* enum extent_kind */
 	uint32_t source, peer; /* of a pool and a wide ring; peer: of a pool, which of its rank */
 	uint32_t slots;	       /* of a pool, a wide ring and each pair ring */
+	_Atomic uint64_t valid;
+};
+
+/* Which node this is to others, as long as there is this registry. At most one. */
+struct record_node {
+	uint64_t id;
 	_Atomic uint64_t valid;
 };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -255,6 +256,23 @@ void registry_undrain(struct registry *registry)
 {
 	if (registry_draining(registry))
 		records_remove(registry->records, RECORD_DRAIN, 0);
+}
+
+int registry_node(struct registry *registry, uint64_t *ret_node)
+{
+	const struct record_node *found = records_get(registry->records, RECORD_NODE, 0);
+	struct record_node record = { .id = found ? found->id : 0 };
+	uint32_t index;
+	int r;
+
+	while (!record.id)
+		if (getrandom(&record.id, sizeof(record.id), 0) < 0)
+			return -errno;
+	*ret_node = record.id;
+	if (found)
+		return 0;
+	r = records_add(registry->records, RECORD_NODE, &record, &index);
+	return r;
 }
 
 bool registry_has_work(const struct registry *registry)

@@ -90,6 +90,8 @@ const struct record_drain *registry_draining(const struct registry *registry);
 struct registry *registry_free(struct registry *registry);
 
 
+/* The id of this node, which is made when it is first asked for and stays as long as the registry. */
+int registry_node(struct registry *registry, uint64_t *ret_node);
 /* Some stream of a process that is there has a task that is not finished. A client can lie about that. */
 bool registry_has_work(const struct registry *registry);
 /* What clients find when they submit, or when the socket has hung up. */
