@@ -118,7 +118,7 @@ static bool far_ask(struct far *far, struct query *query, int *r)
 	if (*r < 0) {
 		if (!far->quiet)
 			query_complain(*r);
-		return *r == -EBUSY;
+		return *r == -EAGAIN; /* the link is not up: it may be soon */
 	}
 	reply = call.reply->ping;
 	far->answered++;
