@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -178,6 +179,15 @@ static void end_prove(const struct end *end, bool is_connector)
 	}
 }
 
+static void end_begin(const struct end *end, bool is_connector, bool proves)
+{
+	/* what is sent is there in the next turn */
+	insist(setsockopt(end->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)) == 0);
+	turn();
+	if (proves)
+		end_prove(end, is_connector);
+}
+
 static void end_connect(struct end *end, bool proves)
 {
 	end_close(end);
@@ -185,9 +195,7 @@ static void end_connect(struct end *end, bool proves)
 	end->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	insist(end->fd >= 0);
 	insist(connect(end->fd, (struct sockaddr *)&cluster->listening[0].address.socket, cluster->listening[0].address.size) == 0);
-	turn();
-	if (proves)
-		end_prove(end, true);
+	end_begin(end, true, proves);
 }
 
 /* One that the cluster has made, if there is one. */
@@ -199,9 +207,7 @@ static void end_accept(struct end *end, bool proves)
 		return;
 	end_close(end);
 	end->fd = fd;
-	turn();
-	if (proves)
-		end_prove(end, false);
+	end_begin(end, false, proves);
 }
 
 /* Small numbers, which meet each other; 3 of a stream: the one that the cluster has for this node. */
