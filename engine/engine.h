@@ -14,6 +14,7 @@
 #include "engine/view.h"
 
 struct engine;
+struct far_frame;
 
 /* What the executor needs from the process it lives in. */
 struct engine_host {
@@ -35,6 +36,11 @@ struct engine_host {
 	 * again by a later look. NULL: nobody makes room.
 	 */
 	bool (*no_room)(void *data, struct view_comm *comm, uint32_t source, uint32_t destination, uint32_t pools);
+	/*
+	 * Sends a frame with @size bytes of @payload, which it copies between guard_begin() and guard_end(), to another node (view_far.nodes). False: that has
+	 * no room now; far_look() and far_push() are called again when it has.
+	 */
+	bool (*far_send)(void *data, void *node, const struct view_comm *comm, const struct far_frame *frame, const void *payload, size_t size);
 	/* Is the process of @session proven gone? Of one whose member word says dead: the session may have ended alone. NULL: it is. */
 	bool (*has_ended)(void *data, const struct view_session *session);
 };

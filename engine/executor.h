@@ -30,6 +30,7 @@ struct transfer {
 	uint64_t bytes, taken, copied;
 	uint32_t out;				/* slices that have not come back */
 	bool queued, cancelled;
+	bool is_far;				/* its bytes come from another node */
 	const void *lost;
 	struct chunks *chunks;			/* clients may help; NULL: they may not */
 };
@@ -47,6 +48,7 @@ struct engine {
 	struct view_context *pollers;	/* contexts that have polled */
 	struct view_context *awaiting;	/* contexts that have awaited a notify */
 	struct view_context *held;		/* contexts that wait for `pending` to go down, or for room */
+	struct far_pair *pushing;		/* far.c: what other nodes pull from here */
 	struct view_context *running;		/* the one that is being advanced: not rung, but looked at `again` */
 	bool again;
 	bool shared;				/* clients may have driven contexts, ever */
@@ -191,6 +193,8 @@ void pending_forget(struct engine *engine, struct view_context *context);
 void engine_blame(struct engine *engine, struct view_session *a, struct view_session *b, const void *address);
 
 /* transfer.c */
+/* All of a far one is here. */
+void transfer_arrived(struct engine *engine, struct transfer *transfer);
 /* NULL: the pool is empty, come back. */
 struct transfer *transfer_new(struct engine *engine, struct batch *batch, struct item *item, uint64_t bytes);
 void transfer_queue(struct engine *engine, struct transfer *transfer);

@@ -2,6 +2,7 @@
 /* Receives: numbering (P3), pulling what is offered in runs, committing them together (P4). */
 #include <errno.h>
 
+#include "engine/far.h"
 #include "engine/lane.h"
 
 static bool lane_receive_issue(struct lane *lane)
@@ -94,6 +95,27 @@ static bool lane_receive_large(struct lane *lane, struct item *item, const struc
 	return true;
 }
 
+/* The same of what another node has (engine/far.h). */
+static bool lane_receive_far(struct lane *lane, struct item *item, const struct pair_offer *offer, struct view_segment *to, uint64_t to_offset)
+{
+	struct engine *engine = lane->batch->engine;
+	struct transfer *transfer = transfer_new(engine, lane->batch, item, offer->bytes);
+
+	if (!transfer)
+		return false;
+	transfer->comm = lane->comm;
+	transfer->pair = lane->pair;
+	transfer->source = lane->source;
+	transfer->destination = lane->destination;
+	transfer->number = offer->number;
+	transfer->destination_segment = to;
+	transfer->to = to->base + to_offset;
+	transfer->is_far = true;
+	lane->pair->transfer = transfer;
+	far_pull(engine, lane->comm, lane->source, lane->destination, offer->number);
+	return true;
+}
+
 /* A run of receives that are copied one after the other and committed together. */
 struct run {
 	uint64_t first, last;			/* committed before it; copied so far */
@@ -175,6 +197,10 @@ static void run_pull(struct lane *lane, struct run *run, struct item *item)
 		run->last++;
 	} else if (offer->where == OFFER_EAGER) {
 		run_pull_eager(lane, run, offer, to->base + offset);
+	} else if (offer->where == OFFER_FAR && lane->comm->far && lane->comm->far->nodes[lane->peer]) {
+		if (run->last == run->first)
+			lane_receive_far(lane, item, offer, to, offset);
+		run->full = true;
 	} else {
 		run_pull_segment(lane, run, item, offer, to, offset);
 	}

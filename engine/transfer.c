@@ -317,6 +317,12 @@ void engine_slice_done(struct engine *engine, const struct engine_slice *slice)
 	engine_ring_dirty(engine);
 }
 
+void transfer_arrived(struct engine *engine, struct transfer *transfer)
+{
+	transfer_finish(engine, transfer);
+	transfer_release(engine, transfer);
+}
+
 bool engine_collect_chunks(struct engine *engine)
 {
 	bool has_ended = false;

@@ -168,6 +168,7 @@ struct view_pools {
 
 struct view_comm {
 	uint64_t id;
+	struct view_far *far;		/* NULL: all its ranks are on this node */
 	_Atomic uint64_t room_again_ns;	/* when room that was refused may be asked for again */
 	uint32_t size;
 	uint32_t weight;		/* of its flow: 1 to 8 */

@@ -35,6 +35,7 @@ enum offer_where {
 	OFFER_INLINE = 1,
 	OFFER_SEGMENT = 2,
 	OFFER_EAGER = 3,		/* feature direct: a copy in a pool of the communicator, which outlives its sender */
+	OFFER_FAR = 5,			/* at its source's node: the executor pulls it (engine/far.h) */
 	OFFER_PACKED = 4,		/* feature direct: `count` payloads of `bytes` each, one behind the other, of offers `number`, + 1, ... (P8) */
 };
 
