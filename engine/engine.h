@@ -41,6 +41,10 @@ struct engine_host {
 	 * no room now; far_look() and far_push() are called again when it has.
 	 */
 	bool (*far_send)(void *data, void *node, const struct view_comm *comm, const struct far_frame *frame, const void *payload, size_t size);
+	/* What comes for [@to, @to + @size) by far_place() goes nowhere from here on. */
+	void (*far_forget)(void *data, void *node, const void *to, size_t size);
+	/* It has no room for what must not be lost: it counts as lost itself. */
+	void (*far_fail)(void *data, void *node);
 	/* Is the process of @session proven gone? Of one whose member word says dead: the session may have ended alone. NULL: it is. */
 	bool (*has_ended)(void *data, const struct view_session *session);
 };

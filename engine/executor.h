@@ -31,6 +31,7 @@ struct transfer {
 	uint32_t out;				/* slices that have not come back */
 	bool queued, cancelled;
 	bool is_far;				/* its bytes come from another node */
+	uint32_t attempt;			/* of these */
 	const void *lost;
 	struct chunks *chunks;			/* clients may help; NULL: they may not */
 };
@@ -49,6 +50,7 @@ struct engine {
 	struct view_context *awaiting;	/* contexts that have awaited a notify */
 	struct view_context *held;		/* contexts that wait for `pending` to go down, or for room */
 	struct far_pair *pushing;		/* far.c: what other nodes pull from here */
+	uint64_t far_sent;			/* frames to other nodes */
 	struct view_context *running;		/* the one that is being advanced: not rung, but looked at `again` */
 	bool again;
 	bool shared;				/* clients may have driven contexts, ever */

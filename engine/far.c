@@ -38,12 +38,16 @@ static void ring_rank(struct engine *engine, struct view_comm *comm, uint32_t ra
 }
 
 /* To the node of the end that is not here. False: it has no room now. */
-static bool frame_send(struct engine *engine, const struct far_pair *far, enum far_kind kind, uint64_t number, const void *payload, size_t size)
+static bool frame_send(struct engine *engine, const struct far_pair *far, enum far_kind kind, uint64_t number, uint64_t attempt, const void *payload,
+		       size_t size)
 {
 	const struct view_comm *comm = far->comm;
 	void *node = comm->far->nodes[is_here(comm, far->source) ? far->destination : far->source];
-	const struct far_frame frame = { .kind = (uint8_t)kind, .source = far->source, .destination = far->destination, .number = number };
+	const struct far_frame frame = {
+		.kind = (uint8_t)kind, .source = far->source, .destination = far->destination, .number = number, .bytes = attempt
+	};
 
+	engine->far_sent++;
 	return engine->host.far_send(engine->host.data, node, comm, &frame, payload, size);
 }
 
@@ -58,7 +62,7 @@ static bool failure_send(struct engine *engine, struct far_pair *far)
 	/* an earlier number may fail after a later one */
 	if (!failed || (far->told_failed && far->told_failed <= failed))
 		return true;
-	if (!frame_send(engine, far, FAR_FAIL, failed, pair->fault, sizeof(*pair->fault)))
+	if (!frame_send(engine, far, FAR_FAIL, failed, 0, pair->fault, sizeof(*pair->fault)))
 		return false;
 	far->told_failed = failed;
 	return true;
@@ -149,6 +153,7 @@ static bool offer_send(struct engine *engine, struct far_pair *far, uint64_t num
 	frame.data_type = offer.data_type;
 	frame.bytes = offer.bytes;
 	frame.has_payload = payload != NULL;
+	engine->far_sent++;
 	if (!engine->host.far_send(engine->host.data, comm->far->nodes[far->destination], comm, &frame, payload, payload ? offer.bytes : 0))
 		return false;
 	far->taken = number;
@@ -219,7 +224,7 @@ static void push_end(struct engine *engine, struct far_pair *far)
 	far->is_queued = false;
 }
 
-static int pull_take(struct engine *engine, struct far_pair *far, uint64_t number)
+static int pull_take(struct engine *engine, struct far_pair *far, uint64_t number, uint64_t attempt)
 {
 	uint64_t received = atomic_load_explicit(&ring_of(far)->received, memory_order_relaxed);
 
@@ -228,6 +233,7 @@ static int pull_take(struct engine *engine, struct far_pair *far, uint64_t numbe
 		return -EPROTO;
 	far->pushes = true;
 	far->push_number = number;
+	far->push_attempt = attempt;
 	far->push_at = 0;
 	far->push_bytes = view_pair_bytes(pair_of(far), ring_of(far), number);
 	push_queue(engine, far);
@@ -293,7 +299,9 @@ static bool push_step(struct engine *engine, struct far_pair *far)
 	const void *lost = NULL;
 	bool sent = true;
 
+	frame.bytes = far->push_attempt;
 	frame.offset = far->push_at;
+	engine->far_sent++;
 	if (from && size) {
 		engine->host.guard_begin();
 		sent = engine->host.far_send(engine->host.data, far->comm->far->nodes[far->destination], far->comm, &frame, from + far->push_at, size);
@@ -315,7 +323,7 @@ static bool push_step(struct engine *engine, struct far_pair *far)
 	far->push_at += size;
 	if (far->push_at < far->push_bytes)
 		return true;
-	if (!frame_send(engine, far, FAR_END, far->push_number, NULL, 0))
+	if (!frame_send(engine, far, FAR_END, far->push_number, far->push_attempt, NULL, 0))
 		return false;
 	push_end(engine, far);
 	return true;
@@ -411,24 +419,77 @@ static int offer_take(struct engine *engine, struct far_pair *far, const struct 
 
 /* ---- d: what is pulled ---- */
 
-void far_pull(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination, uint64_t number)
+void far_pull(struct engine *engine, struct view_comm *comm, uint32_t source, uint32_t destination)
 {
 	struct far_pair *far = far_pair_of(comm, source, destination);
+	struct transfer *transfer = pair_of(far)->transfer;
 
-	far->wants_pull = !frame_send(engine, far, FAR_PULL, number, NULL, 0);
+	transfer->copied = 0;
+	transfer->attempt = ++far->attempts;
+	far->wants_pull = !frame_send(engine, far, FAR_PULL, transfer->number, transfer->attempt, NULL, 0);
 }
 
-/* The receive that what comes is for; NULL: it has ended, and what comes of it is too late. */
-static struct transfer *pulled(const struct far_pair *far, uint64_t number)
+void far_again(struct engine *engine, const void *node)
+{
+	for (struct transfer *transfer = engine->all; transfer; transfer = transfer->all_next)
+		if (transfer->is_far && transfer->comm->far->nodes[transfer->source] == node)
+			far_pull(engine, transfer->comm, transfer->source, transfer->destination);
+}
+
+/* The receive that @frame is for; NULL: it has ended, and what comes of it is too late. */
+static struct transfer *pulled(const struct far_pair *far, const struct far_frame *frame)
 {
 	struct transfer *transfer = pair_of(far)->transfer;
 
-	return transfer && transfer->is_far && transfer->number == number ? transfer : NULL;
+	return transfer && transfer->is_far && transfer->number == frame->number && transfer->attempt == frame->bytes ? transfer : NULL;
+}
+
+static bool is_of_node(const struct view_comm *comm, const void *node, const struct far_frame *frame)
+{
+	const uint32_t source = frame->source, destination = frame->destination;
+
+	return source < comm->size && destination < comm->size && is_here(comm, source) != is_here(comm, destination) &&
+	       comm->far->nodes[is_here(comm, source) ? destination : source] == node && frame->number;
+}
+
+/* Whose data @frame has. NULL: nobody's any more, or it is a lie. */
+static struct transfer *placed_for(struct view_comm *comm, const void *node, const struct far_frame *frame, size_t size)
+{
+	struct transfer *transfer;
+
+	if (!is_of_node(comm, node, frame) || frame->kind != FAR_DATA || is_here(comm, frame->source))
+		return NULL;
+	transfer = pulled(far_pair_of(comm, frame->source, frame->destination), frame);
+	return transfer && frame->offset == transfer->copied && size && size <= transfer->bytes - transfer->copied ? transfer : NULL;
+}
+
+void *far_place(struct view_comm *comm, const void *node, const struct far_frame *frame, size_t size)
+{
+	const struct transfer *transfer = placed_for(comm, node, frame, size);
+
+	return transfer ? transfer->to + frame->offset : NULL;
+}
+
+int far_placed(struct view_comm *comm, const void *node, const struct far_frame *frame, size_t size)
+{
+	struct transfer *transfer = placed_for(comm, node, frame, size);
+
+	if (transfer)
+		transfer->copied += size;
+	return 0;
+}
+
+void far_missed(struct view_comm *comm, const void *node, const struct far_frame *frame)
+{
+	struct transfer *transfer = placed_for(comm, node, frame, 1);
+
+	if (transfer)
+		transfer->lost = transfer->to + frame->offset;
 }
 
 static int data_take(struct engine *engine, struct far_pair *far, const struct far_frame *frame, const void *payload, size_t size)
 {
-	struct transfer *transfer = pulled(far, frame->number);
+	struct transfer *transfer = pulled(far, frame);
 	const void *lost;
 
 	if (!transfer)
@@ -444,13 +505,14 @@ static int data_take(struct engine *engine, struct far_pair *far, const struct f
 	return 0;
 }
 
-static int end_take(struct engine *engine, struct far_pair *far, uint64_t number)
+static int end_take(struct engine *engine, struct far_pair *far, const struct far_frame *frame)
 {
-	struct transfer *transfer = pulled(far, number);
+	struct transfer *transfer = pulled(far, frame);
 
 	if (!transfer)
 		return 0;
-	if (transfer->copied != transfer->bytes)
+	/* what had no memory was passed over */
+	if (transfer->copied != transfer->bytes && !transfer->lost)
 		return -EPROTO;
 	transfer_arrived(engine, transfer);
 	return 0;
@@ -461,15 +523,140 @@ static bool receives_tell(struct engine *engine, struct far_pair *far)
 	uint64_t received = atomic_load_explicit(&ring_of(far)->received, memory_order_acquire);
 	const struct transfer *transfer = pair_of(far)->transfer;
 
-	if (far->wants_pull && transfer && transfer->is_far && !frame_send(engine, far, FAR_PULL, transfer->number, NULL, 0))
+	if (far->wants_pull && transfer && transfer->is_far &&
+	    !frame_send(engine, far, FAR_PULL, transfer->number, transfer->attempt, NULL, 0))
 		return false;
 	far->wants_pull = false;
 	if (received <= far->told)
 		return true;
-	if (!frame_send(engine, far, FAR_RECEIVED, received, NULL, 0))
+	if (!frame_send(engine, far, FAR_RECEIVED, received, 0, NULL, 0))
 		return false;
 	far->told = received;
 	return true;
+}
+
+/* ---- ranks ---- */
+
+/* To all nodes. False: one has no room; those before it hear it twice. */
+static bool rank_send(struct engine *engine, const struct view_comm *comm, enum far_kind kind, uint32_t rank, uint64_t number, uint64_t bytes)
+{
+	const struct far_frame frame = { .kind = (uint8_t)kind, .source = rank, .number = number, .bytes = bytes };
+
+	engine->far_sent++;
+	for (uint32_t i = 0; i < comm->far->node_count; i++)
+		if (!engine->host.far_send(engine->host.data, comm->far->each[i], comm, &frame, NULL, 0))
+			return false;
+	return true;
+}
+
+static bool rank_tell(struct engine *engine, struct view_comm *comm, uint32_t rank)
+{
+	struct far_rank *far = &comm->far->ranks[rank];
+	uint64_t barriers = atomic_load_explicit(&comm->region->members[rank].barriers, memory_order_acquire);
+
+	if (barriers > far->told_barriers) {
+		if (!rank_send(engine, comm, FAR_BARRIER, rank, barriers, 0))
+			return false;
+		far->told_barriers = barriers;
+	}
+	if (!far->word)
+		return true;
+	if (!rank_send(engine, comm, FAR_MEMBER, rank, far->word, (uint32_t)far->exit))
+		return false;
+	far->word = 0;
+	return true;
+}
+
+void far_leave(struct engine *engine, struct view_comm *comm, uint32_t rank, uint32_t word, int32_t exit)
+{
+	comm->far->ranks[rank].word = word;
+	comm->far->ranks[rank].exit = exit;
+	(void)far_look(engine, comm, rank);
+}
+
+void far_go(struct engine *engine, struct view_comm *comm)
+{
+	const struct far_frame frame = { .kind = FAR_GONE };
+
+	for (struct far_pair *far = engine->pushing, *next; far; far = next) {
+		next = far->next;
+		if (far->comm == comm)
+			push_end(engine, far);
+	}
+	for (uint32_t rank = 0; rank < comm->size; rank++)
+		for (uint32_t i = 0; comm->far->ranks[rank].word && !rank_tell(engine, comm, rank) && i < comm->far->node_count; i++)
+			engine->host.far_fail(engine->host.data, comm->far->each[i]);
+	for (uint32_t i = 0; i < comm->far->node_count; i++)
+		if (!engine->host.far_send(engine->host.data, comm->far->each[i], comm, &frame, NULL, 0))
+			engine->host.far_fail(engine->host.data, comm->far->each[i]);
+}
+
+static void member_set(struct engine *engine, struct view_comm *comm, uint32_t rank, uint32_t word, int32_t exit)
+{
+	struct comm_member *member = &comm->region->members[rank];
+
+	if (atomic_load_explicit(&member->word, memory_order_relaxed) != MEMBER_ALIVE)
+		return;
+	atomic_store_explicit(&member->exit, exit, memory_order_relaxed);
+	atomic_store_explicit(&member->word, word, memory_order_seq_cst);
+	engine_ring_hard(engine, comm);
+}
+
+/* What @rank has offered and will never send: its receivers hear of it. */
+static void offers_end(struct engine *engine, struct view_comm *comm, uint32_t rank)
+{
+	enum cause cause = atomic_load_explicit(&comm->region->members[rank].word, memory_order_relaxed) == MEMBER_LEFT ? CAUSE_PEER_LEFT :
+														       CAUSE_PEER_DEAD;
+
+	for (uint32_t peer = 0; peer < comm->size; peer++) {
+		struct far_pair *far = is_here(comm, peer) ? far_pair_of(comm, rank, peer) : NULL;
+		struct pair_ring *ring = far ? ring_of(far) : NULL;
+		uint64_t tail = ring ? atomic_load_explicit(&ring->tail, memory_order_relaxed) : 0;
+
+		for (uint64_t number = ring ? atomic_load_explicit(&ring->received, memory_order_acquire) + 1 : 1; number <= tail; number++) {
+			if (view_pair_offer(pair_of(far), ring, number)->where != OFFER_FAR)
+				continue;
+			pair_fail_with(engine, far, cause, number, view_pair_bytes(pair_of(far), ring, number));
+			break;
+		}
+	}
+}
+
+void far_lose(struct engine *engine, struct view_comm *comm, const void *node)
+{
+	for (uint32_t rank = 0; rank < comm->size; rank++) {
+		if (comm->far->nodes[rank] != node)
+			continue;
+		member_set(engine, comm, rank, MEMBER_DEAD, -1);
+		offers_end(engine, comm, rank);
+	}
+	engine_ring_dirty(engine);
+}
+
+/* FAR_BARRIER, FAR_MEMBER, FAR_GONE */
+static int rank_take(struct engine *engine, struct view_comm *comm, const void *node, const struct far_frame *frame)
+{
+	const uint32_t rank = frame->source;
+
+	if (frame->kind == FAR_GONE) {
+		far_lose(engine, comm, node);
+		return 0;
+	}
+	if (rank >= comm->size || comm->far->nodes[rank] != node)
+		return -EPROTO;
+	if (frame->kind == FAR_MEMBER) {
+		if (frame->number != MEMBER_LEFT && frame->number != MEMBER_DEAD)
+			return -EPROTO;
+		member_set(engine, comm, rank, (uint32_t)frame->number, (int32_t)frame->bytes);
+		return 0;
+	}
+	if (frame->number < atomic_load_explicit(&comm->region->members[rank].barriers, memory_order_relaxed))
+		return -EPROTO;
+	atomic_store_explicit(&comm->region->members[rank].barriers, frame->number, memory_order_release);
+	for (uint32_t peer = 0; peer < comm->size; peer++)
+		if (is_here(comm, peer))
+			ring_rank(engine, comm, peer);
+	return 0;
 }
 
 /* ---- both ---- */
@@ -478,6 +665,7 @@ bool far_look(struct engine *engine, struct view_comm *comm, uint32_t rank)
 {
 	bool is_all = true;
 
+	/* what it has sent comes before its end */
 	for (uint32_t peer = 0; peer < comm->size; peer++) {
 		struct far_pair *out, *in;
 
@@ -490,7 +678,27 @@ bool far_look(struct engine *engine, struct view_comm *comm, uint32_t rank)
 		if (ring_of(in))
 			is_all &= receives_tell(engine, in) && failure_send(engine, in);
 	}
-	return is_all;
+	return is_all && rank_tell(engine, comm, rank);
+}
+
+bool far_context_look(struct engine *engine, struct view_context *context)
+{
+	uint64_t state = atomic_load_explicit(&context->words->state, memory_order_relaxed), sent = engine->far_sent;
+	bool is_all = true;
+
+	/* as who leaves a context PARKED: whoever rings from here on sets the bit again, and what came before is seen below */
+	bit_clear(context);
+	atomic_store_explicit(&context->words->asleep, 1, memory_order_relaxed);
+	atomic_store_explicit(&context->words->state, yard_next(state, CONTEXT_PARKED), memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (struct view_far *far = context->yard->fars; far; far = far->next)
+		for (uint32_t rank = 0; rank < far->comm->size; rank++)
+			if (is_here(far->comm, rank))
+				is_all &= far_look(engine, far->comm, rank);
+	engine_ring_dirty(engine);
+	if (!is_all)
+		bit_set(context);
+	return engine->far_sent != sent;
 }
 
 static int frame_take(struct engine *engine, struct far_pair *far, const struct far_frame *frame, const void *payload, size_t size)
@@ -503,9 +711,9 @@ static int frame_take(struct engine *engine, struct far_pair *far, const struct 
 		return -EPROTO;
 	switch (frame->kind) {
 	case FAR_OFFER: return offer_take(engine, far, frame, payload, size);
-	case FAR_PULL: return pull_take(engine, far, frame->number);
+	case FAR_PULL: return pull_take(engine, far, frame->number, frame->bytes);
 	case FAR_DATA: return data_take(engine, far, frame, payload, size);
-	case FAR_END: return end_take(engine, far, frame->number);
+	case FAR_END: return end_take(engine, far, frame);
 	case FAR_RECEIVED: return received_take(engine, far, frame->number);
 	default: return -EPROTO;
 	}
@@ -513,14 +721,17 @@ static int frame_take(struct engine *engine, struct far_pair *far, const struct 
 
 int far_take(struct engine *engine, struct view_comm *comm, const void *node, const struct far_frame *frame, const void *payload, size_t size)
 {
-	const uint32_t source = frame->source, destination = frame->destination;
 	struct far_pair *far;
 	int r;
 
-	if (source >= comm->size || destination >= comm->size || is_here(comm, source) == is_here(comm, destination) ||
-	    comm->far->nodes[is_here(comm, source) ? destination : source] != node || !frame->number)
+	if (frame->kind == FAR_BARRIER || frame->kind == FAR_MEMBER || frame->kind == FAR_GONE) {
+		r = rank_take(engine, comm, node, frame);
+		engine_ring_dirty(engine);
+		return r;
+	}
+	if (!is_of_node(comm, node, frame))
 		return -EPROTO;
-	far = far_pair_of(comm, source, destination);
+	far = far_pair_of(comm, frame->source, frame->destination);
 	if (!ring_of(far))
 		return -EPROTO;
 	r = frame_take(engine, far, frame, payload, size);

@@ -112,7 +112,7 @@ static bool lane_receive_far(struct lane *lane, struct item *item, const struct 
 	transfer->to = to->base + to_offset;
 	transfer->is_far = true;
 	lane->pair->transfer = transfer;
-	far_pull(engine, lane->comm, lane->source, lane->destination, offer->number);
+	far_pull(engine, lane->comm, lane->source, lane->destination);
 	return true;
 }
 
@@ -133,7 +133,7 @@ static void run_pull_segment(struct lane *lane, struct run *run, struct item *it
 	struct view_context *source = atomic_load_explicit(&lane->comm->contexts[lane->peer], memory_order_acquire);
 	struct view_segment *from = NULL;
 
-	if (source)
+	if (source && source->session)
 		from = view_segment_find(source->session, offer->segment, offer->offset, offer->bytes);
 	/* behind it: if the memory has gone with its owner, his word was stored before, and is the reason */
 	run->cause = lane_peer_cause(lane);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/executor.h"
+#include "engine/far.h"
 #include "proto/clock.h"
 
 #define TRANSFERS_FEW 16u
@@ -121,6 +122,8 @@ static void transfer_unqueue(struct engine *engine, struct transfer *transfer)
 
 static void transfer_release(struct engine *engine, struct transfer *transfer)
 {
+	if (transfer->is_far)
+		engine->host.far_forget(engine->host.data, transfer->comm->far->nodes[transfer->source], transfer->to, transfer->bytes);
 	if (transfer->pair)
 		transfer->pair->transfer = NULL;
 	else if (transfer->item)

@@ -81,7 +81,8 @@ struct view_share {
 };
 
 struct view_context {
-	struct view_session *session;
+	struct view_session *session;	/* NULL: is_far */
+	bool is_far;			/* of all ranks on other nodes: who rings them rings it; it has no streams */
 	struct view_share *share;	/* NULL: the engine's own, of all that have none */
 	struct view_yard *yard;		/* that it is in */
 	struct yard_context *words;
@@ -188,6 +189,7 @@ struct view_yard {
 	_Atomic uint32_t word_limit;	/* words of bits below this may be set; only grows */
 	struct view_yard *next;		/* [engine] */
 	uint32_t next_bit;		/* [engine] where the next pass begins */
+	struct view_far *fars;		/* [engine] communicators of its ranks that have others on other nodes */
 	struct copy_table *copies;	/* in `yard`; NULL: it has none */
 	uint64_t copies_used;		/* [engine] records of ours */
 	bool copies_known;		/* [engine] what was there before is looked at */

@@ -14,6 +14,9 @@ enum far_kind {
 	FAR_END = 4,
 	FAR_RECEIVED = 5,
 	FAR_FAIL = 6,
+	FAR_BARRIER = 7,
+	FAR_MEMBER = 8,
+	FAR_GONE = 9,
 };
 
 #define FAR_DATA_MAX 65536u	/* payload of one frame */
@@ -26,7 +29,7 @@ struct far_frame {
 	uint32_t source, destination;
 	uint32_t reserved2;
 	uint64_t number;
-	uint64_t bytes;		/* FAR_OFFER: of the message */
+	uint64_t bytes;		/* FAR_OFFER: of the message; FAR_PULL, FAR_DATA, FAR_END: which attempt; FAR_MEMBER: wait status */
 	uint64_t offset;	/* FAR_DATA: of the payload in it */
 };
 static_assert(sizeof(struct far_frame) == 40, "no holes");
