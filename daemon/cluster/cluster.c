@@ -247,19 +247,26 @@ struct link *cluster_find_node(struct cluster *cluster, uint64_t node)
 	return NULL;
 }
 
-struct link *cluster_find(struct cluster *cluster, const char *text)
+static bool link_is(const struct link *link, const char *text)
 {
 	char id[24];
 
-	list_for_each(struct link, link, &cluster->links, link) {
-		snprintf(id, sizeof(id), "%016" PRIx64, link->node);
-		if (strcmp(id, text) == 0 || strcmp(link->name, text) == 0 || strcmp(link->address, text) == 0)
-			return link;
-	}
+	snprintf(id, sizeof(id), "%016" PRIx64, link->node);
+	return strcmp(id, text) == 0 || strcmp(link->name, text) == 0 || strcmp(link->address, text) == 0;
+}
+
+struct link *cluster_find(struct cluster *cluster, const char *text)
+{
+	struct link *found = NULL;
+
 	list_for_each(struct dial, dial, &cluster->dials, link)
 		if (dial->to && (strcmp(dial->target, text) == 0 || strcmp(dial->host, text) == 0))
-			return dial->to;
-	return NULL;
+			found = dial->to;
+	/* of two with one name the one that is up: the other was there before */
+	list_for_each(struct link, link, &cluster->links, link)
+		if (link_is(link, text) && (!found || found->state != LINK_UP))
+			found = link;
+	return found;
 }
 
 static void cluster_begin(struct cluster *cluster)

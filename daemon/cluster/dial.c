@@ -15,6 +15,7 @@
 #define CONNECT_MS 5000u
 #define DELAY_FIRST_MS 100u
 #define DELAY_MAX_MS 5000u
+#define SETTLED_NS 5000000000u /* a connection that has lasted so long is a good one */
 #define SELF_DELAY_MS 60000u /* interfaces may change */
 
 static void dial_try(void *data);
@@ -42,11 +43,19 @@ static void dial_wait(struct dial *dial, const char *why)
 
 void dial_again(struct dial *dial)
 {
+	uint32_t delay_ms = 0;
+
 	if (dial->state != DIAL_DONE)
 		return;
-	dial->delay_ms = DELAY_FIRST_MS;
+	/* a link that is lost whenever it is up is tried more and more slowly */
+	if (clock_now_ns() - dial->since_ns > SETTLED_NS) {
+		dial->delay_ms = DELAY_FIRST_MS;
+	} else {
+		delay_ms = dial->delay_ms;
+		dial->delay_ms = delay_ms * 2 < DELAY_MAX_MS ? delay_ms * 2 : DELAY_MAX_MS;
+	}
 	dial_set_state(dial, DIAL_WAITING);
-	loop_timer_start(dial->timer, 0, 0);
+	loop_timer_start(dial->timer, delay_ms, 0);
 }
 
 void dial_settle(struct dial *dial)
@@ -81,14 +90,11 @@ static int dial_hello(struct dial *dial, const Hccld__Link__Hello *hello)
 	if (dial->to && dial->to != link)
 		link_replaced(dial->to);
 	dial->to = link;
-	/* the better of two: one that an administrator has named */
-	if (!link->dial || (dial->is_static && !link->dial->is_static)) {
-		if (link->dial)
-			dial_free(link->dial);
-		link->dial = dial;
-	}
-	if (link->wire || link->dial != dial)
+	if (link->wire || (link->dial && link->dial != dial && link->dial->state == DIAL_ASKING))
 		return -EALREADY;
+	if (link->dial && link->dial != dial && !link->dial->is_static)
+		dial_free(link->dial);
+	link->dial = dial;
 	link_send_hello(cluster, dial->wire, link);
 	dial_set_state(dial, DIAL_ASKING);
 	return 0;

@@ -252,11 +252,12 @@ static void link_fail(struct link *link, const char *why)
 
 void link_replaced(struct link *link)
 {
-	if (link->dial)
-		link->dial->to = NULL;
-	link->dial = NULL;
 	if (link->wire)
 		return;
+	list_for_each(struct dial, dial, &link->cluster->dials, link)
+		if (dial->to == link)
+			dial->to = NULL;
+	link->dial = NULL;
 	snprintf(link->why, sizeof(link->why), "another daemon has been started at its address");
 	link_fail(link, link->why);
 }
@@ -338,6 +339,14 @@ static int link_frame(void *data, const unsigned char *bytes, size_t size)
 	return r;
 }
 
+/* By all addresses that are known. */
+static void link_dial_again(struct link *link)
+{
+	list_for_each(struct dial, dial, &link->cluster->dials, link)
+		if (dial->to == link)
+			dial_again(dial);
+}
+
 static void link_down(void *data, int error, const char *why)
 {
 	struct link *link = data;
@@ -347,8 +356,7 @@ static void link_down(void *data, int error, const char *why)
 	snprintf(said, sizeof(said), "%s", link->why[0] ? link->why : why);
 	log_notice("link to node %s (%s): connection lost: %s", link->name, link->address, said);
 	link_lost(link, said);
-	if (link->dial)
-		dial_again(link->dial);
+	link_dial_again(link);
 }
 
 static const struct wire_events link_events = { .frame = link_frame, .down = link_down };
@@ -388,8 +396,9 @@ static void link_take(struct link *link, struct wire *wire, bool goes_on)
 		   goes_on ? ", goes on" : link->connections > 1 || was_failed ? ", begins again: what was under way is lost" : "");
 	if (!link->dial && link->port)
 		(void)dial_new_to(link);
-	if (link->dial)
-		dial_settle(link->dial);
+	list_for_each(struct dial, dial, &link->cluster->dials, link)
+		if (dial->to == link)
+			dial_settle(dial);
 	link_pump(link);
 }
 
@@ -409,6 +418,7 @@ static int link_contradicts(struct link *link, struct wire *wire)
 	link_reset(link);
 	link->own = random_id();
 	link_send_bye(wire, HCCLD__LINK__BYE__REASON__PROTOCOL, "what both sides have received contradicts each other");
+	link_dial_again(link);
 	return -EPROTO;
 }
 
@@ -531,8 +541,9 @@ struct link *link_free(struct link *link)
 	wire_free(link->wire);
 	if (link->dial && !link->dial->is_static)
 		dial_free(link->dial);
-	else if (link->dial)
-		link->dial->to = NULL;
+	list_for_each(struct dial, dial, &link->cluster->dials, link)
+		if (dial->to == link)
+			dial->to = NULL;
 	loop_timer_free(link->timer);
 	stream_deinit(&link->stream);
 	list_remove(&link->link);

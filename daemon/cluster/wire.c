@@ -135,7 +135,6 @@ static int wire_prove(struct wire *wire)
 		return -1;
 	if (handshake_need(&wire->handshake))
 		return 1;
-	loop_timer_stop(wire->timer);
 	wire->state = WIRE_UP;
 	wire->is_calling = true;
 	return wire_called(wire, wire->events->up(wire->data)) ? 1 : -1;
@@ -214,7 +213,10 @@ static void wire_is_late(void *data)
 {
 	struct wire *wire = data;
 
-	wire_down(wire, -ETIMEDOUT, wire->state == WIRE_CONNECTING ? "cannot connect: no answer" : "it has not said in time who it is");
+	wire_down(wire, -ETIMEDOUT,
+		  wire->state == WIRE_CONNECTING ? "cannot connect: no answer" :
+		  wire->state == WIRE_PROVING	 ? "it has not said in time who it is" :
+						   "it has said who it is, and not in time what it wants");
 }
 
 /* Takes @fd. */
@@ -284,6 +286,7 @@ int wire_accept(struct loop *loop, const struct key *key, int fd, uint32_t timeo
 
 void wire_set_owner(struct wire *wire, const struct wire_events *events, void *data)
 {
+	loop_timer_stop(wire->timer);
 	wire->events = events;
 	wire->data = data;
 }

@@ -57,13 +57,13 @@ struct wire {
 	char peer[ADDRESS_TEXT_MAX];
 };
 
-/* Begins to connect; @key stays the caller's. -ENOMEM or why it cannot begin. At most @timeout_ms until it is up. */
+/* Begins to connect; @key stays the caller's. -ENOMEM or why it cannot begin. At most @timeout_ms until wire_set_owner(). */
 int wire_connect(struct loop *loop, const struct key *key, const struct address *address, uint32_t timeout_ms, const struct wire_events *events,
 		 void *data, struct wire **ret_wire);
 /* The same with a connection that was accepted. Takes @fd in every case. */
 int wire_accept(struct loop *loop, const struct key *key, int fd, uint32_t timeout_ms, const struct wire_events *events, void *data,
 		struct wire **ret_wire);
-/* Who hears of it from now on. */
+/* It is what it was made for; who hears of it from now on. */
 void wire_set_owner(struct wire *wire, const struct wire_events *events, void *data);
 /* Sends a frame of at most WIRE_FRAME_MAX bytes. What goes wrong is told by `down`, later. */
 void wire_send(struct wire *wire, const void *frame, size_t size);

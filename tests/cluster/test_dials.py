@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What fails yet, and so is in no meson.build: each case is a fault of the links. test_link_faults.py BUILD_DIR [TEST...]"""
+"""Dials: silence, pace, nodes that change or have several addresses. test_dials.py BUILD_DIR [TEST...]"""
 import signal
 import time
 import unittest
