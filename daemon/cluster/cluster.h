@@ -89,7 +89,8 @@ struct dial {
 	struct cluster *cluster;
 	enum dial_state state;
 	bool is_static; /* of [links] peers */
-	bool is_freed;	/* while a name is looked up */
+	bool is_resolving; /* a job has the dial, whatever its state says by now */
+	bool is_freed;	   /* when that is over */
 	char target[ADDRESS_HOST_MAX + 8], host[ADDRESS_HOST_MAX];
 	uint32_t port;
 	struct address addresses[CLUSTER_ADDRESSES_MAX];

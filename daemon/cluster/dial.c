@@ -192,8 +192,11 @@ static void dial_resolved(void *arg)
 {
 	struct dial *dial = arg;
 
+	dial->is_resolving = false;
 	if (dial->is_freed)
 		free(dial);
+	else if (dial->state != DIAL_RESOLVING)
+		; /* its link has a connection by now; or has lost it again, and the timer runs */
 	else if (dial->address_count < 0)
 		dial_wait(dial, dial->problem);
 	else
@@ -208,7 +211,12 @@ static void dial_try(void *data)
 		dial_settle(dial);
 		return;
 	}
+	if (dial->is_resolving) {
+		loop_timer_start(dial->timer, DELAY_FIRST_MS, 0);
+		return;
+	}
 	dial->attempts++;
+	dial->is_resolving = true;
 	/* names may mean another address by now; numbers are looked up at once, but in the same way */
 	dial_set_state(dial, DIAL_RESOLVING);
 	loop_job(dial->cluster->loop, dial_resolve, dial_resolved, dial);
@@ -262,8 +270,8 @@ struct dial *dial_free(struct dial *dial)
 	list_remove(&dial->link);
 	if (dial->to && dial->to->dial == dial)
 		dial->to->dial = NULL;
-	if (dial->state == DIAL_RESOLVING)
-		dial->is_freed = true; /* its job is not over */
+	if (dial->is_resolving)
+		dial->is_freed = true;
 	else
 		free(dial);
 	return NULL;

@@ -254,9 +254,12 @@ void link_replaced(struct link *link)
 {
 	if (link->wire)
 		return;
-	list_for_each(struct dial, dial, &link->cluster->dials, link)
-		if (dial->to == link)
-			dial->to = NULL;
+	list_for_each(struct dial, dial, &link->cluster->dials, link) {
+		if (dial->to != link)
+			continue;
+		dial->to = NULL;
+		dial_again(dial);
+	}
 	link->dial = NULL;
 	snprintf(link->why, sizeof(link->why), "another daemon has been started at its address");
 	link_fail(link, link->why);
