@@ -48,7 +48,7 @@ class Node:
         self.socket, self.log, self.key = directory / f"{name}.s", directory / f"{name}.log", directory / f"{name}.key"
         self.key.write_bytes(KEY)
         self.key.chmod(0o600)
-        self.process = None
+        self.process, self.was_ended = None, False
 
     def environment(self):
         env = {name: value for name, value in os.environ.items() if not name.startswith("HCCL")}
@@ -60,6 +60,7 @@ class Node:
         """Until it is ready."""
         ready, daemon_ready = os.pipe()
         peers = " ".join(peer.address if isinstance(peer, Node) else peer for peer in peers) or "none"
+        self.was_ended = False
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [HCCLD, "--config", os.devnull, "--device-memory", "64M", keeper, "--ready-fd", str(daemon_ready), "--listen",
@@ -79,6 +80,7 @@ class Node:
         if self.process.poll() is None:
             self.kill(signal.SIGCONT)
             self.kill(number)
+            self.was_ended = True
         return self.process.wait(PATIENCE_S)
 
     def call(self, *arguments):
@@ -159,8 +161,17 @@ class Case(unittest.TestCase):
     def node(self, name, host=None):
         self.count += 1
         node = Node(self.directory, name, host or f"{NETWORK}.{self.count}")
-        self.addCleanup(lambda: node.process and node.end())
+        self.addCleanup(self.finish, node)
         return node
+
+    def finish(self, node):
+        """It has lived as long as the test wanted, and ends as it should."""
+        if not node.process:
+            return
+        if node.process.poll() is None:
+            self.assertEqual(node.end(), 0, node.text())
+        self.assertTrue(node.was_ended, node.text())
+        self.assertNotRegex(node.text(), "Sanitizer|runtime error:|Assertion")
 
     def pair(self, **options):
         """Two with a link, of which the first has connected."""

@@ -277,8 +277,7 @@ class Ends(Case):
 
     def test_failed_after_the_timeout(self):
         a, b = self.pair(keepalive="100ms", peer_timeout="2s")
-        b.kill(signal.SIGKILL)
-        b.process.wait(PATIENCE_S)
+        b.end(signal.SIGKILL)
         a.wait_for_link("b", "lost")
         begin = time.monotonic()
         a.wait_for_link("b", "failed")
