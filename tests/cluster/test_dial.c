@@ -128,6 +128,15 @@ static bool is_up(struct cluster *cluster, uint64_t connections)
 	return link && link->state == LINK_UP && link->connections >= connections;
 }
 
+/* libuv keeps a pipe for signals from its first loop on; it is there before a case begins. */
+__attribute__((constructor)) static void make_first_loop(void)
+{
+	struct loop *first;
+
+	if (loop_new(&first) == 0)
+		loop_free(first);
+}
+
 static void tick(void *data)
 {
 	void (*next)(void) = (void (*)(void))data;
