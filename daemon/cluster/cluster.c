@@ -20,6 +20,7 @@
 #define ARRIVAL_MS 5000u    /* they have so long for it */
 #define ACCEPTS_PER_TURN 16 /* others have a turn then */
 #define PAUSE_MS 100u
+#define RETRY_MS 1000u
 #define BACKLOG 128
 
 /* A connection that was accepted, until it is a link's. */
@@ -203,6 +204,38 @@ void listening_stop(struct cluster *cluster)
 	cluster->listening_count = 0;
 }
 
+/* Interfaces may come up later than the daemon. */
+static void listening_defer(struct cluster *cluster, const struct address *address)
+{
+	if (cluster->absent_count == CLUSTER_LISTENERS_MAX)
+		return;
+	cluster->absent[cluster->absent_count++] = *address;
+	loop_timer_start(cluster->retry, RETRY_MS, RETRY_MS);
+}
+
+static void listening_retry(void *data)
+{
+	struct cluster *cluster = data;
+	char text[ADDRESS_TEXT_MAX];
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < cluster->absent_count; i++) {
+		const struct address address = cluster->absent[i];
+		int r = listening_start(cluster, &address);
+
+		address_text(&address, text);
+		if (r == 0)
+			log_info("other nodes connect to %s", text);
+		else if (r == -EADDRNOTAVAIL)
+			cluster->absent[kept++] = address;
+		else
+			log_error("[links] listen: %s: %s", text, strerror(-r));
+	}
+	cluster->absent_count = kept;
+	if (!kept)
+		loop_timer_stop(cluster->retry);
+}
+
 /* One of the list, which may stand for several: "*", a name. */
 static void listening_add(struct cluster *cluster, const char *text)
 {
@@ -224,6 +257,8 @@ static void listening_add(struct cluster *cluster, const char *text)
 		int error = listening_start(cluster, &addresses[i]);
 
 		r = error < 0 ? error : r;
+		if (error == -EADDRNOTAVAIL)
+			listening_defer(cluster, &addresses[i]);
 	}
 	/* a machine without one of the families is no trouble, as long as something is left */
 	if (cluster->listening_count == before)
@@ -297,7 +332,10 @@ int cluster_new(struct loop *loop, const struct cluster_options *options, const 
 	list_init(&cluster->dials);
 	list_init(&cluster->arrivals);
 	r = sodium_init() < 0 ? -ENOSYS : loop_timer_new(loop, listening_resume, cluster, &cluster->pause);
+	if (r == 0)
+		r = loop_timer_new(loop, listening_retry, cluster, &cluster->retry);
 	if (r < 0) {
+		loop_timer_free(cluster->pause);
 		free(cluster);
 		return r;
 	}
@@ -328,6 +366,7 @@ struct cluster *cluster_free(struct cluster *cluster)
 	list_for_each(struct link, link, &cluster->links, link)
 		link_free(link);
 	loop_timer_free(cluster->pause);
+	loop_timer_free(cluster->retry);
 	key_wipe(&cluster->key);
 	free(cluster);
 	return NULL;

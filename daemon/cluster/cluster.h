@@ -118,6 +118,9 @@ struct cluster {
 	struct listening listening[CLUSTER_LISTENERS_MAX];
 	uint32_t listening_count, link_count;
 	struct loop_timer *pause;
+	struct address absent[CLUSTER_LISTENERS_MAX]; /* to listen on, once this machine has them */
+	uint32_t absent_count;
+	struct loop_timer *retry;
 	struct list links, dials, arrivals;
 	uint32_t arrival_count;
 	bool is_leaving;

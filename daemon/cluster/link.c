@@ -461,6 +461,15 @@ int link_welcome(struct link *link, struct wire *wire, const void *message, uint
 	return 0;
 }
 
+/* By an administrator. */
+static bool link_is_named(const struct link *link)
+{
+	list_for_each(struct dial, dial, &link->cluster->dials, link)
+		if (dial->to == link && dial->is_static)
+			return true;
+	return false;
+}
+
 static void link_tick(void *data)
 {
 	struct link *link = data;
@@ -470,7 +479,7 @@ static void link_tick(void *data)
 	if (!link->wire) {
 		if (link->state == LINK_LOST && now - link->lost_ns > options->peer_timeout_ms * 1000000ull)
 			link_fail(link, link->why);
-		if (link->state == LINK_FAILED && now - link->since_ns > FAILED_KEPT_NS && !(link->dial && link->dial->is_static))
+		if (link->state == LINK_FAILED && clock_now_ns() - link->since_ns > FAILED_KEPT_NS && !link_is_named(link))
 			link_free(link);
 		return;
 	}

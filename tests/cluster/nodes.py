@@ -50,6 +50,10 @@ class Node:
         self.key.chmod(0o600)
         self.process, self.was_ended = None, False
 
+    def program(self, words):
+        """How it is started."""
+        return words
+
     def environment(self):
         env = {name: value for name, value in os.environ.items() if not name.startswith("HCCL")}
         for name in ("NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_FDNAMES", "XDG_RUNTIME_DIR", "JOURNAL_STREAM"):
@@ -62,10 +66,10 @@ class Node:
         peers = " ".join(peer.address if isinstance(peer, Node) else peer for peer in peers) or "none"
         self.was_ended = False
         with open(self.log, "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(self.program(
                 [HCCLD, "--config", os.devnull, "--device-memory", "64M", keeper, "--ready-fd", str(daemon_ready), "--listen",
                  listen or self.address, "--peers", peers, "--key-file", str(self.key), "--node-name", self.name, "--keepalive",
-                 keepalive, "--peer-timeout", peer_timeout, *more],
+                 keepalive, "--peer-timeout", peer_timeout, *more]),
                 pass_fds=[daemon_ready], stderr=log, env=self.environment())
         os.close(daemon_ready)
         said = os.read(ready, 2)
@@ -160,7 +164,9 @@ class Case(unittest.TestCase):
 
     def node(self, name, host=None):
         self.count += 1
-        node = Node(self.directory, name, host or f"{NETWORK}.{self.count}")
+        return self.keep(Node(self.directory, name, host or f"{NETWORK}.{self.count}"))
+
+    def keep(self, node):
         self.addCleanup(self.finish, node)
         return node
 
