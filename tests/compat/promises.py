@@ -97,7 +97,7 @@ def compare_layouts(old, new, directory, compiler):
     for header in ENUMS:
         names += enumerators((old / header).read_text())
     # what ends with an array without a size has none that sizeof could tell
-    structs = [(s, f) for s, f in structs if (s, f) != ("comm_region", "members")]
+    structs = [(s, f) for s, f in structs if (s, f) not in (("comm_region", "members"), ("eager_pool", "heads"))]
     before, error = print_layout(old, directory / "layout-old", structs, names, compiler, {})
     if before is None or len(before) < 200:
         return [f"the layout of the old release: {error or len(before)}"]
