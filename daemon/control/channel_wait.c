@@ -323,7 +323,7 @@ void channel_wait_describe(const struct channel *channel, struct text *text)
 	wait_describe(wait_for(channel), text);
 }
 
-void channel_wait_add_cycle(const struct channel *channel, struct text *text)
+bool channel_wait_add_cycle(const struct channel *channel, struct text *text)
 {
 	const struct wait *wait = wait_for(channel);
 
@@ -334,9 +334,10 @@ void channel_wait_add_cycle(const struct channel *channel, struct text *text)
 			continue;
 		waiting = awaited_of(wait->waiters[i].channel);
 		if (cycle_describe(&waiting, text))
-			return;
+			return true;
 		looked++;
 	}
+	return false;
 }
 
 /* Waits come in the order in which they have begun. */

@@ -32,7 +32,8 @@ void channel_waits_walk(const struct request *request, bool (*found)(void *data,
 /* Of the first request that waits for @channel, as found above: the element of the list (NULL: out of memory), in words, its circle if there is one. */
 Hccld__Control__Waiting *channel_wait_message(struct request *request, const struct channel *channel);
 void channel_wait_describe(const struct channel *channel, struct text *text);
-void channel_wait_add_cycle(const struct channel *channel, struct text *text);
+/* True: there is one. */
+bool channel_wait_add_cycle(const struct channel *channel, struct text *text);
 /* Adds those that who asks may see to the list of what waits; their cursors come after all others. */
 void channel_waits_list(struct page *page);
 

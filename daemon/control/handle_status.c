@@ -255,12 +255,10 @@ static void write_waiting(const struct survey *survey, struct text *text, int32_
 	waiting_explain(worst, text);
 }
 
-static void write_cycle(const struct waiting *waiting, struct text *text)
+/* True: it is part of one. */
+static bool write_cycle(const struct waiting *waiting, struct text *text)
 {
-	if (waiting->channel)
-		channel_wait_add_cycle(waiting->channel, text);
-	else
-		(void)cycle_describe(waiting, text);
+	return waiting->channel ? channel_wait_add_cycle(waiting->channel, text) : cycle_describe(waiting, text);
 }
 
 /* Besides that of @worst. A node may have several jobs, and each its own trouble. */
@@ -281,10 +279,11 @@ static void write_others(const struct survey *survey, const struct waiting *wors
 		text_add(text, "; and more communicators are stuck: hcclctl waiting");
 }
 
-static void write_advice(int32_t pid, struct text *text)
+/* @waits: it is known to wait: if it has a thread that runs just now, that looks for the end of the wait. */
+static void write_advice(int32_t pid, bool waits, struct text *text)
 {
 	/* of a stopped one the reason says how it goes on */
-	if (process_is_running(pid))
+	if (!waits && process_is_running(pid))
 		text_add(text, "; pid %d is computing just now: if it should be here, look at it (gdb -p %d)", pid, pid);
 	else if (!process_is_stopped(pid))
 		text_add(text, "; look at pid %d (gdb -p %d)", pid, pid);
@@ -358,6 +357,7 @@ static bool write_verdict(const struct request *request, const struct survey *su
 	const struct comm *incomplete = find_incomplete(request, &join_ms);
 	uint64_t missing_ms = survey->has_missing ? survey->oldest_missing.age_ms : 0;
 	bool is_stuck = missing_ms >= STUCK_MS || (incomplete && join_ms >= STUCK_MS);
+	bool is_circle = false;
 	int32_t pid = 0;
 
 	if (missing_ms >= NOTED_MS && (!incomplete || missing_ms >= join_ms)) {
@@ -370,9 +370,9 @@ static bool write_verdict(const struct request *request, const struct survey *su
 		write_healthy(survey, reply, text);
 	}
 	if (missing_ms >= STUCK_MS)
-		write_cycle(&survey->oldest_missing, text);
+		is_circle = write_cycle(&survey->oldest_missing, text);
 	if (is_stuck && pid)
-		write_advice(pid, text);
+		write_advice(pid, is_circle, text);
 	if (is_stuck)
 		write_others(survey, survey_worst(survey), text);
 	if (reply->hidden_sessions || reply->hidden_comms) {
