@@ -17,7 +17,7 @@ section resources-before rdma resource show
 "$build/daemon/hccld" --no-keeper --socket $HCCLD_SOCKET >/tmp/log 2>&1 &
 daemon=$!
 tries=0
-until [ -S $HCCLD_SOCKET ] || [ $tries = 500 ]; do
+until [ -S $HCCLD_SOCKET ] || [ $tries = 2000 ]; do
 	tries=$((tries + 1))
 	sleep 0.02
 done
