@@ -21,7 +21,7 @@ SENT = 4 << 20  # by each end at least, in verbs.c
 
 
 def run_guest(*arguments, seconds=100):
-    return subprocess.run([str(HERE / "run-guest"), "--timeout", str(seconds), *map(str, arguments)], stdin=subprocess.DEVNULL,
+    return subprocess.run([sys.executable, str(HERE / "run-guest"), "--timeout", str(seconds), *map(str, arguments)], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
 
 

@@ -107,8 +107,8 @@ static void end_connect(struct end *end, const struct end *peer)
 {
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT,
 				    .port_num = PORT,
-				    .qp_access_flags = IBV_ACCESS_REMOTE_READ |
-						       IBV_ACCESS_REMOTE_WRITE };
+				    .qp_access_flags =
+					    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE };
 	struct ibv_qp_attr receive = { .qp_state = IBV_QPS_RTR,
 				       .path_mtu = IBV_MTU_4096,
 				       .dest_qp_num = peer->pair->qp_num,
@@ -178,7 +178,8 @@ static struct ibv_wc end_wait(struct end *end)
 	do {
 		count = ibv_poll_cq(end->queue, 1, &completion);
 		check_ge_int(count, 0);
-		check_msg(count || time(NULL) < limit, "no completion in %u s", COMPLETION_TIMEOUT_S);
+		check_msg(count || time(NULL) < limit, "no completion in %u s",
+			  COMPLETION_TIMEOUT_S);
 	} while (!count);
 	return completion;
 }
@@ -194,15 +195,15 @@ static void end_expect(struct end *end, enum ibv_wc_opcode opcode)
 }
 
 /* All of the memory at once. */
-static void end_post(struct end *end, enum ibv_wr_opcode opcode, const struct end *peer, uint32_t key)
+static void end_post(struct end *end, enum ibv_wr_opcode opcode, const struct end *peer,
+		     uint32_t key)
 {
 	struct ibv_sge part = { .addr = (uintptr_t)end->memory,
 				.length = SIZE,
 				.lkey = end->region->lkey };
-	struct ibv_send_wr *bad, request = { .sg_list = &part,
-					     .num_sge = 1,
-					     .opcode = opcode,
-					     .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad, request = {
+		.sg_list = &part, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED
+	};
 
 	request.wr.rdma.remote_addr = (uintptr_t)peer->memory;
 	request.wr.rdma.rkey = key;
@@ -287,7 +288,8 @@ TEST_TIMEOUT(verbs_refuse_a_wrong_key, TEST_TIMEOUT_S)
 	end_fill(&wire.ends[0], 0x44440000u);
 	end_post(&wire.ends[0], IBV_WR_RDMA_WRITE, &wire.ends[1], wire.ends[1].region->rkey ^ 0x5a);
 	completion = end_wait(&wire.ends[0]);
-	check_eq_str(ibv_wc_status_str(completion.status), ibv_wc_status_str(IBV_WC_REM_ACCESS_ERR));
+	check_eq_str(ibv_wc_status_str(completion.status),
+		     ibv_wc_status_str(IBV_WC_REM_ACCESS_ERR));
 	for (uint32_t i = 0; i < SIZE; i++)
 		check_msg(wire.ends[1].memory[i] == 0, "byte %u was written", i);
 	wire_close(&wire);
