@@ -14,13 +14,10 @@ packets() {
 	cat /sys/class/net/ve0/statistics/tx_bytes /sys/class/net/ve1/statistics/tx_bytes
 }
 section resources-before rdma resource show
-"$build/daemon/hccld" --no-keeper --socket $HCCLD_SOCKET >/tmp/log 2>&1 &
+mkfifo /tmp/ready
+"$build/daemon/hccld" --no-keeper --socket $HCCLD_SOCKET --ready-fd 3 3>/tmp/ready >/tmp/log 2>&1 &
 daemon=$!
-tries=0
-until [ -S $HCCLD_SOCKET ] || [ $tries = 2000 ]; do
-	tries=$((tries + 1))
-	sleep 0.02
-done
+head -c 1 /tmp/ready >/dev/null # or its end
 section json "$build/hcclctl/hcclctl" devices --json
 section table "$build/hcclctl/hcclctl" devices
 section sent-before packets
