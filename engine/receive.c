@@ -66,26 +66,37 @@ static void lane_receive_fail(struct lane *lane, enum cause cause, const struct 
 	}
 }
 
-/* Starts a copy in slices of offer @number into @item. False: no transfer is free. */
-static bool lane_receive_large(struct lane *lane, struct item *item, const struct pair_offer *offer, struct view_context *source,
-			       struct view_segment *from, struct view_segment *to, uint64_t to_offset)
+/* One of @offer into @to, which the pair has from here on. NULL: none is free. */
+static struct transfer *lane_transfer(struct lane *lane, struct item *item, const struct pair_offer *offer, struct view_segment *to,
+				      uint64_t to_offset)
 {
-	struct engine *engine = lane->batch->engine;
-	struct transfer *transfer = transfer_new(engine, lane->batch, item, offer->bytes);
+	struct transfer *transfer = transfer_new(lane->batch->engine, lane->batch, item, offer->bytes);
 
 	if (!transfer)
-		return false;
+		return NULL;
 	transfer->comm = lane->comm;
 	transfer->pair = lane->pair;
 	transfer->source = lane->source;
 	transfer->destination = lane->destination;
 	transfer->number = offer->number;
-	transfer->source_session = source->session;
-	transfer->source_segment = from;
 	transfer->destination_segment = to;
-	transfer->from = from->base + offer->offset;
 	transfer->to = to->base + to_offset;
 	lane->pair->transfer = transfer;
+	return transfer;
+}
+
+/* Starts a copy in slices of offer @number into @item. False: no transfer is free. */
+static bool lane_receive_large(struct lane *lane, struct item *item, const struct pair_offer *offer, struct view_context *source,
+			       struct view_segment *from, struct view_segment *to, uint64_t to_offset)
+{
+	struct engine *engine = lane->batch->engine;
+	struct transfer *transfer = lane_transfer(lane, item, offer, to, to_offset);
+
+	if (!transfer)
+		return false;
+	transfer->source_session = source->session;
+	transfer->source_segment = from;
+	transfer->from = from->base + offer->offset;
 	chunks_open(engine, transfer, offer);
 	/* it is in the queue as far as it is for us */
 	if (transfer->chunks)
@@ -98,21 +109,12 @@ static bool lane_receive_large(struct lane *lane, struct item *item, const struc
 /* The same of what another node has (engine/far.h). */
 static bool lane_receive_far(struct lane *lane, struct item *item, const struct pair_offer *offer, struct view_segment *to, uint64_t to_offset)
 {
-	struct engine *engine = lane->batch->engine;
-	struct transfer *transfer = transfer_new(engine, lane->batch, item, offer->bytes);
+	struct transfer *transfer = lane_transfer(lane, item, offer, to, to_offset);
 
 	if (!transfer)
 		return false;
-	transfer->comm = lane->comm;
-	transfer->pair = lane->pair;
-	transfer->source = lane->source;
-	transfer->destination = lane->destination;
-	transfer->number = offer->number;
-	transfer->destination_segment = to;
-	transfer->to = to->base + to_offset;
 	transfer->is_far = true;
-	lane->pair->transfer = transfer;
-	far_pull(engine, lane->comm, lane->source, lane->destination);
+	far_pull(lane->batch->engine, lane->comm, lane->source, lane->destination);
 	return true;
 }
 
